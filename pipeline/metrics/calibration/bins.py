@@ -147,19 +147,12 @@ _ROUNDING = 4e-15  # of a term, in proportion to it, and of what is added for it
 
 @dataclass(frozen=True)
 class Cells:
-    """Rows in cells; all arrays have one shape.
+    """Rows in cells; all arrays have one shape."""
 
-    Attributes:
-        positive: Number of rows with a true label.
-        negative: Number of the others.
-        lowest: Lowest score, from 0 to 1.
-        highest: Highest score.
-    """
-
-    positive: Floats
-    negative: Floats
-    lowest: Floats
-    highest: Floats
+    positive: Floats  # number of rows with a true label
+    negative: Floats  # number of the others
+    lowest: Floats  # lowest score, from 0 to 1
+    highest: Floats  # highest score
 
     def losses(self) -> dict[str, Floats]:
         """Sums of logarithms of the likelihood, of their squares, and of squared errors, and what is open of them."""
@@ -405,19 +398,12 @@ ERRORS = (
 
 @dataclass(frozen=True)
 class Variances:
-    """Sampling variances; nan where they are not known.
+    """Sampling variances; nan where they are not known."""
 
-    Attributes:
-        share: Of the share of true rows in every bin, shape (N,).
-        gap: Of its gap to the mean score, likewise.
-        gap_if_calibrated: The same if scores are probabilities, likewise.
-        prevalence: Of the share of true rows in every group, shape (groups,).
-    """
-
-    share: Floats
-    gap: Floats
-    gap_if_calibrated: Floats
-    prevalence: Floats
+    share: Floats  # of the share of true rows in every bin, shape (N,)
+    gap: Floats  # of its gap to the mean score, likewise
+    gap_if_calibrated: Floats  # the same if scores are probabilities, likewise
+    prevalence: Floats  # of the share of true rows in every group, shape (groups,)
 
 
 @np.errstate(divide="ignore", invalid="ignore")

@@ -247,21 +247,13 @@ def _gap_limits(sums: BinSums, share: Limits, of_share: Floats, of_gap: Floats) 
 
 @dataclass(frozen=True)
 class Estimates:
-    """Limits, variances and tests of groups; nan where there are none.
+    """Limits, variances and tests of groups; nan where there are none."""
 
-    Attributes:
-        bins: Limits of the bins, shape (N,).
-        gap: Limits of the gap of all rows of every group, shape (groups,).
-        variances: Of bins and groups.
-        spiegelhalter: Statistic and p-value of every group, shape (groups,).
-        hosmer_lemeshow: Likewise.
-    """
-
-    bins: _BinLimits
-    gap: Limits
-    variances: Variances
-    spiegelhalter: _Tested
-    hosmer_lemeshow: _Tested
+    bins: _BinLimits  # limits of the bins, shape (N,)
+    gap: Limits  # limits of the gap of all rows of every group, shape (groups,)
+    variances: Variances  # of bins and groups
+    spiegelhalter: _Tested  # statistic and p-value of every group, shape (groups,)
+    hosmer_lemeshow: _Tested  # likewise
 
 
 @np.errstate(divide="ignore", invalid="ignore")

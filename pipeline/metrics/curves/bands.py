@@ -57,17 +57,11 @@ _UNSEEN = 0.5
 
 @dataclass(frozen=True)
 class Largest:
-    """The largest standardised error of each ratio over all thresholds, draw by draw.
+    """The largest standardised error of each ratio over all thresholds, draw by draw."""
 
-    Attributes:
-        draws: By ratio, shape (B,); 0 where a ratio has no spread at any threshold.
-        looks: By ratio, the number of thresholds at which it is defined.
-        method: How the errors were drawn.
-    """
-
-    draws: dict[str, Floats]
-    looks: dict[str, int]
-    method: _Method
+    draws: dict[str, Floats]  # by ratio, shape (B,); 0 where a ratio has no spread at any threshold
+    looks: dict[str, int]  # by ratio, the number of thresholds at which it is defined
+    method: _Method  # how the errors were drawn
 
 
 @dataclass(frozen=True)
@@ -267,15 +261,10 @@ class Draws:
 
 @dataclass(frozen=True)
 class Band:
-    """The band of one group.
+    """The band of one group."""
 
-    Attributes:
-        limits: By ratio, shape (K,), thresholds rising; nan where there is none.
-        critical: What took the place of the normal quantile.
-    """
-
-    limits: dict[str, Limits]
-    critical: _Critical
+    limits: dict[str, Limits]  # by ratio, shape (K,), thresholds rising; nan where there is none
+    critical: _Critical  # what took the place of the normal quantile
 
 
 def band_of_rows(

@@ -432,17 +432,11 @@ def _choices(retrieved: Ints, hits: Ints, capacity: int) -> list[int]:
 
 @dataclass(frozen=True)
 class Rate:
-    """A rate with its limits; arrays of one shape, nan where undefined.
+    """A rate with its limits; arrays of one shape, nan where undefined."""
 
-    Attributes:
-        value: The rate.
-        lower: Its lower limit.
-        upper: Its upper limit.
-    """
-
-    value: Floats
-    lower: Floats
-    upper: Floats
+    value: Floats  # the rate
+    lower: Floats  # its lower limit
+    upper: Floats  # its upper limit
 
     @property
     def sides(self) -> tuple[Floats, Floats, Floats]:
@@ -460,17 +454,11 @@ class Rate:
 
 @dataclass(frozen=True)
 class Rates:
-    """Recall and false positive rate at thresholds.
+    """Recall and false positive rate at thresholds."""
 
-    Attributes:
-        recall: Share of the positives that is retrieved.
-        fpr: Share of the negatives that is.
-        correlation: Of the errors of both, of their shape; 0 where rows are independent.
-    """
-
-    recall: Rate
-    fpr: Rate
-    correlation: Floats
+    recall: Rate  # share of the positives that is retrieved
+    fpr: Rate  # share of the negatives that is
+    correlation: Floats  # of the errors of both, of their shape; 0 where rows are independent
 
     def precision(self, prevalence: float) -> Rate:
         """Share of positives among what is retrieved; nan where nothing is."""

@@ -87,27 +87,16 @@ _ROUNDING = 1e-12  # a class of which a replicate holds all but this share has n
 
 @dataclass(frozen=True)
 class ClassMoments:
-    """Sums over the rows of one class; all arrays have the shape of the areas.
+    """Sums over the rows of one class; all arrays have the shape of the areas."""
 
-    Attributes:
-        rows: Number of rows.
-        weight: Sum of the weights w; without weights, the number of rows.
-        squares: Sum of w².
-        first: Sum of w ψ.
-        weighted: Sum of w² ψ.
-        second: Sum of w² ψ².
-        third: Sum of w² ψ³; None if degrees of freedom are not needed.
-        fourth: Sum of w² ψ⁴; None likewise.
-    """
-
-    rows: Floats
-    weight: Floats
-    squares: Floats
-    first: Floats
-    weighted: Floats
-    second: Floats
-    third: Floats | None = None
-    fourth: Floats | None = None
+    rows: Floats  # number of rows
+    weight: Floats  # sum of the weights w; without weights, the number of rows
+    squares: Floats  # sum of w²
+    first: Floats  # sum of w ψ
+    weighted: Floats  # sum of w² ψ
+    second: Floats  # sum of w² ψ²
+    third: Floats | None = None  # sum of w² ψ³; None if degrees of freedom are not needed
+    fourth: Floats | None = None  # sum of w² ψ⁴; None likewise
 
     @property
     def mean(self) -> Floats:
@@ -201,19 +190,12 @@ def _inverse_size(moments: ClassMoments) -> Floats:
 
 @dataclass(frozen=True)
 class Shifts:
-    """How far each replicate, a group of clusters, moves areas.
+    """How far each replicate, a group of clusters, moves areas."""
 
-    Attributes:
-        values: Shape (G, …): by how much an area is higher with the replicate than without it.
-        has_rows: Shape (G, …): whether the replicate has any row, with a weight above 0.
-        effective: Effective number of replicates, of the shape of the areas.
-        in_time: Whether replicates follow each other in time.
-    """
-
-    values: Floats
-    has_rows: NDArray[np.bool_]
-    effective: Floats
-    in_time: bool = False
+    values: Floats  # shape (G, …): by how much an area is higher with the replicate than without it
+    has_rows: NDArray[np.bool_]  # shape (G, …): whether the replicate has any row, with a weight above 0
+    effective: Floats  # effective number of replicates, of the shape of the areas
+    in_time: bool = False  # whether replicates follow each other in time
 
     @property
     def spread(self) -> Spread:
@@ -303,21 +285,13 @@ class Influences:
 
 @dataclass(frozen=True)
 class Steps:
-    """Steps over the scores of several groups; arrays of shape (steps,) in ascending order of group and score.
+    """Steps over the scores of several groups; arrays of shape (steps,) in ascending order of group and score."""
 
-    Attributes:
-        group: Index of the group; non-decreasing.
-        positive: Of ties: weight of the positives on each step. Of thresholds: weight that each of them retrieves.
-        negative: The same of the negatives.
-        positives: Shape (groups,): weight of all positives.
-        negatives: Shape (groups,): weight of all negatives.
-    """
-
-    group: Integers
-    positive: Floats
-    negative: Floats
-    positives: Floats
-    negatives: Floats
+    group: Integers  # index of the group; non-decreasing
+    positive: Floats  # of ties: weight of the positives on each step. Of thresholds: weight that each of them retrieves
+    negative: Floats  # the same of the negatives
+    positives: Floats  # shape (groups,): weight of all positives
+    negatives: Floats  # shape (groups,): weight of all negatives
 
     @classmethod
     def of_ties(cls, group: Integers, positive: Floats, negative: Floats, groups: int) -> Steps:

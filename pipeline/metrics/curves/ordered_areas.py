@@ -46,27 +46,16 @@ _SUMS = ("first", "weighted", "second", "third", "fourth")
 
 @dataclass(frozen=True)
 class Rows:
-    """Rows in ascending order of group and score, or sums over tied rows; all arrays have the same length.
+    """Rows in ascending order of group and score, or sums over tied rows; all arrays have the same length."""
 
-    Attributes:
-        group: Index of the group in the totals; non-decreasing.
-        score: Non-decreasing within a group.
-        positive: Weight of the positives; without weights 0 or 1, or their number.
-        negative: Weight of the negatives.
-        positive_squares: Sum of squared weights of the positives; None if every weight is 1.
-        negative_squares: Sum of squared weights of the negatives; None likewise.
-        replicate: Index of the replicate; None if rows are independent.
-        second_replicate: That of the second parent of rows that have two; None if they have one.
-    """
-
-    group: Integers
-    score: Floats
-    positive: Floats
-    negative: Floats
-    positive_squares: Floats | None = None
-    negative_squares: Floats | None = None
-    replicate: Integers | None = None
-    second_replicate: Integers | None = None
+    group: Integers  # index of the group in the totals; non-decreasing
+    score: Floats  # non-decreasing within a group
+    positive: Floats  # weight of the positives; without weights 0 or 1, or their number
+    negative: Floats  # weight of the negatives
+    positive_squares: Floats | None = None  # sum of squared weights of the positives; None if every weight is 1
+    negative_squares: Floats | None = None  # sum of squared weights of the negatives; None likewise
+    replicate: Integers | None = None  # index of the replicate; None if rows are independent
+    second_replicate: Integers | None = None  # that of the second parent of rows that have two; None if they have one
 
     def __len__(self) -> int:
         return len(self.group)

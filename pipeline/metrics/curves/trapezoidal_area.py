@@ -385,15 +385,10 @@ _BINADE = 1 << 52  # doubles between one power of two and the next
 
 @dataclass(frozen=True)
 class CellGrid:
-    """Intervals of scores, each divided into cells of equal width.
+    """Intervals of scores, each divided into cells of equal width."""
 
-    Attributes:
-        edges: Ascending; interval i lies between edge i and edge i + 1.
-        sizes: Number of cells in each interval, one fewer than the edges.
-    """
-
-    edges: tuple[float, ...]
-    sizes: tuple[int, ...]
+    edges: tuple[float, ...]  # ascending; interval i lies between edge i and edge i + 1
+    sizes: tuple[int, ...]  # number of cells in each interval, one fewer than the edges
 
     @property
     def cells(self) -> int:

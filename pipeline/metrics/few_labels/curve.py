@@ -56,19 +56,12 @@ _FALLING = {"fp", "fn", "tn", "fpr"}  # the more of what is found is true, the l
 
 @dataclass(frozen=True)
 class Judge:
-    """People's findings on a part of a judge's answers, drawn without a look at scores or answers.
+    """People's findings on a part of a judge's answers, drawn without a look at scores or answers."""
 
-    Attributes:
-        true_said_true: True rows that the judge called true.
-        true_said_false: True rows that the judge called false.
-        false_said_false: False rows that the judge called false.
-        false_said_true: False rows that the judge called true.
-    """
-
-    true_said_true: float
-    true_said_false: float
-    false_said_false: float
-    false_said_true: float
+    true_said_true: float  # true rows that the judge called true
+    true_said_false: float  # true rows that the judge called false
+    false_said_false: float  # false rows that the judge called false
+    false_said_true: float  # false rows that the judge called true
 
     @property
     def rates(self) -> tuple[float, float]:

@@ -112,44 +112,26 @@ _SMALLEST = 1e-12
 
 @dataclass(frozen=True)
 class Totals:
-    """Estimated or drawn totals, in the weight of rows.
+    """Estimated or drawn totals, in the weight of rows."""
 
-    Attributes:
-        tp: Shape (B, K): true rows at or above each cut.
-        positives: Shape (B,): true rows.
-    """
-
-    tp: Floats
-    positives: Floats
+    tp: Floats  # shape (B, K): true rows at or above each cut
+    positives: Floats  # shape (B,): true rows
 
 
 @dataclass(frozen=True)
 class Design:
-    """A sample beside the population that it was drawn from; strata with too few labels are merged.
+    """A sample beside the population that it was drawn from; strata with too few labels are merged."""
 
-    Attributes:
-        population: Sizes of the strata that are left.
-        stratum: Shape (n,): of every labelled row, in rising order of `first`.
-        first: Shape (n,): the first of the falling cuts that retrieves the row; K where none does.
-        label: Shape (n,): 1 or 0.
-        weight: Shape (n,): how many rows a row stands for; adds up to the size of its stratum.
-        fraction: Shape (H,): share of the rows of a stratum that are labelled.
-        cluster: Shape (n,): what is drawn together; each row by itself without clusters.
-        proxy: Shape (n,): λ f, all 0 without a proxy.
-        proxy_retrieved: Shape (K,): total of λ f at or above each cut.
-        proxy_total: Total of λ f.
-    """
-
-    population: Population
-    stratum: Integers
-    first: Integers
-    label: Floats
-    weight: Floats
-    fraction: Floats
-    cluster: Integers
-    proxy: Floats
-    proxy_retrieved: Floats
-    proxy_total: float
+    population: Population  # sizes of the strata that are left
+    stratum: Integers  # shape (n,): of every labelled row, in rising order of `first`
+    first: Integers  # shape (n,): the first of the falling cuts that retrieves the row; K where none does
+    label: Floats  # shape (n,): 1 or 0
+    weight: Floats  # shape (n,): how many rows a row stands for; adds up to the size of its stratum
+    fraction: Floats  # shape (H,): share of the rows of a stratum that are labelled
+    cluster: Integers  # shape (n,): what is drawn together; each row by itself without clusters
+    proxy: Floats  # shape (n,): λ f, all 0 without a proxy
+    proxy_retrieved: Floats  # shape (K,): total of λ f at or above each cut
+    proxy_total: float  # total of λ f
 
     @classmethod
     def of(cls, population: Population, labelled: Labelled) -> Design:
@@ -576,19 +558,12 @@ class JudgedMentions:
 
 @dataclass(frozen=True)
 class EstimatedScores:
-    """Estimates for all documents from the judged ones, at rising thresholds.
+    """Estimates for all documents from the judged ones, at rising thresholds."""
 
-    Attributes:
-        tp: Shape (G, K): weights of true positives by replicate.
-        fp: Those of false positives.
-        fn: Those of misses.
-        values: Shape (3, K): each ratio of each average with its lower and its upper limit, nan where undefined.
-    """
-
-    tp: Floats
-    fp: Floats
-    fn: Floats
-    values: Values
+    tp: Floats  # shape (G, K): weights of true positives by replicate
+    fp: Floats  # those of false positives
+    fn: Floats  # those of misses
+    values: Values  # shape (3, K): each ratio of each average with its lower and its upper limit, nan where undefined
 
 
 def estimated_scores(

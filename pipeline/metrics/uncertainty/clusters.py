@@ -151,15 +151,10 @@ def _at_lag(deviations: Floats, lag: int) -> Floats:
 
 @dataclass(frozen=True)
 class Cycle:
-    """How replicates follow each other in time.
+    """How replicates follow each other in time."""
 
-    Attributes:
-        size: How many there may be; the first follows the last.
-        span: D, on how many of them the rows of one first parent lie; at least `SHORTEST_SPAN`.
-    """
-
-    size: int
-    span: float
+    size: int  # how many there may be; the first follows the last
+    span: float  # D, on how many of them the rows of one first parent lie; at least `SHORTEST_SPAN`
 
 
 @dataclass(frozen=True)
@@ -192,17 +187,11 @@ class InTime:
 
 @dataclass(frozen=True)
 class SerialCorrelation:
-    """How what second parents contribute goes together over time.
+    """How what second parents contribute goes together over time."""
 
-    Attributes:
-        in_time: Their replicates.
-        bandwidth: S, above 1.
-        share: The share of the covariances over time that does not come from first parents.
-    """
-
-    in_time: InTime
-    bandwidth: float
-    share: float = 1.0
+    in_time: InTime  # their replicates
+    bandwidth: float  # S, above 1
+    share: float = 1.0  # the share of the covariances over time that does not come from first parents
 
     @cached_property
     def weights(self) -> Floats:
@@ -433,17 +422,11 @@ def effective_number(sizes: NDArray[Any]) -> Floats:
 
 @dataclass(frozen=True)
 class Spread:
-    """The sampling error of a statistic of clusters; arrays of the shape of the statistic.
+    """The sampling error of a statistic of clusters; arrays of the shape of the statistic."""
 
-    Attributes:
-        variance: Of the statistic; nan for one cluster.
-        degrees: Its degrees of freedom; at least 1, and at most G - 1 if that is more.
-        skewed: Skewness of the statistic, Σ z_g³ / (Σ z_g²)^(3/2), between -1 and 1; 0 where nothing varies.
-    """
-
-    variance: Floats
-    degrees: Floats
-    skewed: Floats
+    variance: Floats  # of the statistic; nan for one cluster
+    degrees: Floats  # its degrees of freedom; at least 1, and at most G - 1 if that is more
+    skewed: Floats  # skewness of the statistic, Σ z_g³ / (Σ z_g²)^(3/2), between -1 and 1; 0 where nothing varies
 
 
 @np.errstate(divide="ignore", invalid="ignore", over="ignore")

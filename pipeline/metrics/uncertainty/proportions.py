@@ -176,17 +176,11 @@ class Confusion:
 
 @dataclass(frozen=True)
 class Weights:
-    """The weights of rows, beyond their sums.
+    """The weights of rows, beyond their sums."""
 
-    Attributes:
-        squares: Sums of squared weights, of the shape of the counts.
-        positive: The heaviest weight of a positive row, a number or of a shape that broadcasts.
-        negative: The heaviest weight of a negative row, likewise.
-    """
-
-    squares: Confusion
-    positive: Floats | float
-    negative: Floats | float
+    squares: Confusion  # sums of squared weights, of the shape of the counts
+    positive: Floats | float  # the heaviest weight of a positive row, a number or of a shape that broadcasts
+    negative: Floats | float  # the heaviest weight of a negative row, likewise
 
 
 def _heaviest(name: str, positive: Floats | float, negative: Floats | float) -> tuple[Floats | float, Floats | float]:

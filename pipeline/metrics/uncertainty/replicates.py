@@ -318,15 +318,10 @@ _NEAR = 1e-9
 
 @dataclass(frozen=True)
 class Resampling:
-    """How replicates are drawn again.
+    """How replicates are drawn again."""
 
-    Attributes:
-        resamples: Number of resamples, B.
-        seed: The same seed draws the same replicates.
-    """
-
-    resamples: int = DEFAULT_RESAMPLES
-    seed: int = 0
+    resamples: int = DEFAULT_RESAMPLES  # number of resamples, B
+    seed: int = 0  # the same seed draws the same replicates
 
     def weights(self, replicates: int) -> Iterator[Floats]:
         """How often each of G replicates is drawn: blocks of resamples, shape (b, G), whole numbers that add up to G.
@@ -404,19 +399,12 @@ _ROUNDING = 1e-12  # a variance that is less of its largest part is rounding
 
 @dataclass(frozen=True)
 class Studentised:
-    """A statistic with its standard error and the quantiles of its studentised resamples; arrays of shape (K,).
+    """A statistic with its standard error and the quantiles of its studentised resamples; arrays of shape (K,)."""
 
-    Attributes:
-        value: The statistic.
-        error: Its standard error.
-        low: Lower quantile of (value* - value) / error*, usually below 0; -inf where the tail has no value.
-        high: Upper quantile.
-    """
-
-    value: Floats
-    error: Floats
-    low: Floats
-    high: Floats
+    value: Floats  # the statistic
+    error: Floats  # its standard error
+    low: Floats  # lower quantile of (value* - value) / error*, usually below 0; -inf where the tail has no value
+    high: Floats  # upper quantile
 
     @property
     @np.errstate(invalid="ignore", over="ignore")
