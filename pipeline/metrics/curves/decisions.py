@@ -215,9 +215,7 @@ def cross_fitted(counts: Sequence[NDArray[Any]], choose: Choice) -> list[Floats]
 def at_choices(count: NDArray[Any], chosen: Ints) -> NDArray[Any]:
     """Counts by replicate at the threshold of its fold, shape (G, 1), from those at all thresholds, shape (G, K).
 
-    Args:
-        count: The counts; the g-th replicate is in fold g modulo F, as in `by_fold`.
-        chosen: The number of the threshold of each fold, shape (F,).
+    The g-th replicate is in fold g modulo F, as in `by_fold`; of each fold the number of its threshold is given.
     """
     return np.take_along_axis(count, chosen[np.arange(len(count)) % len(chosen), None], axis=1)
 
@@ -545,9 +543,8 @@ def _ratio_limits(over: Rate, under: Rate, correlation: Floats) -> Limits:
 def correlation_of_rates(clusterings: Sequence[Confusion]) -> Floats:
     """The correlation of the errors of recall and false positive rate between clusters; 0 where one does not vary.
 
-    Args:
-        clusterings: Counts by replicate, of shape (G, K), G ≥ 2; of rows with two parents by each of them and by their
-            intersections, whose moments are combined as variances are (`spread.combined`).
+    Counts by replicate have the shape (G, K), G ≥ 2; those of two parents and of their intersections are combined as
+    variances are (`clusters.combined`).
     """
     moments = []
     for counts in clusterings:

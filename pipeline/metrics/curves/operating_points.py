@@ -100,9 +100,7 @@ class Criterion(BaseModel):
 def each_once(criteria: tuple[Criterion, ...], *, counts_all: bool = False) -> tuple[Criterion, ...]:
     """The criteria, if there is one and none is given twice; else a ValueError that says so.
 
-    Args:
-        criteria: As the config has them.
-        counts_all: Whether true negatives are counted, so that there are costs of these, and shares of all rows.
+    If not all outcomes are counted there are no costs of true negatives, and no shares of all rows.
     """
     texts = [criterion.text for criterion in criteria]
     if not criteria or len(set(texts)) < len(texts):
@@ -276,9 +274,7 @@ class Outcomes(Generic[_Values]):
     def excess(self, criterion: Criterion, share: float = 1.0) -> _Values:
         """By how much the threshold retrieves more than the capacity of a criterion; 0 or less: it does not.
 
-        Args:
-            criterion: With `max_alerts` or `max_alert_share`.
-            share: How much of the data there is: `max_alerts` is for all of them.
+        Of a share of the data `max_alerts`, which is for all of them, is that share.
         """
         if criterion.max_alerts is not None:
             return self.retrieved - criterion.max_alerts * share * (1 + _ROUNDING)

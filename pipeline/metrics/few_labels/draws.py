@@ -346,14 +346,10 @@ def worth_of_rows_alike(score: Floats, rows: Integers) -> Floats:  # noqa: ARG00
 
 
 def worth_of_documents(mentions: Floats, rows: Integers) -> Floats:
-    """How many of all drawn documents a cell of them is worth, shape (C,); adds up to 1.
+    """How many of all drawn documents a cell of them, with so many predicted mentions each, is worth; adds up to 1.
 
     What is wrong of m mentions varies by about the root of m, and mentions that are missed by something where there is
     none.
-
-    Args:
-        mentions: Shape (C,): predicted mentions of each document.
-        rows: Shape (C,): documents.
     """
     return _with_rows_alike(np.sqrt(mentions + 1) * rows, rows)
 
@@ -398,10 +394,7 @@ def strata_of_cells(worth: Floats, size: int) -> Integers:
 def allocation(worth: Floats, rows: Integers, size: int) -> Integers:
     """How many rows of each stratum to label, shape (H,): in proportion to their worth, five at least, all at most.
 
-    Args:
-        worth: Shape (H,).
-        rows: Shape (H,): numbers of rows.
-        size: How many labels there are; more than there are rows means all rows.
+    If there are more labels than rows, all rows are labelled.
     """
     least = np.minimum(rows, _FEWEST)
     return _shared_out(worth, rows, size, least if least.sum() <= size else np.zeros_like(rows))
@@ -426,14 +419,7 @@ def _shared_out(worth: Floats, rows: Integers, size: int, least: Integers) -> In
 
 
 def further(worth: Floats, rows: Integers, drawn: Integers, size: int) -> Integers:
-    """How many more rows of each stratum to label, shape (H,), where some have been drawn before.
-
-    Args:
-        worth: Shape (H,).
-        rows: Shape (H,): numbers of rows.
-        drawn: Shape (H,): how many of them were drawn before.
-        size: How many more labels there are.
-    """
+    """How many more rows of each stratum to label, shape (H,), where so many of them have been drawn before."""
     lacking = np.maximum(allocation(worth, rows, int(drawn.sum()) + size) - drawn, 0)
     return _shared_out(lacking.astype(np.float64), rows - drawn, size, np.zeros_like(rows))
 
@@ -441,10 +427,8 @@ def further(worth: Floats, rows: Integers, drawn: Integers, size: int) -> Intege
 def places(stratum: Integers, rank: Integers, numbers: Integers) -> Floats:
     """Where each row stands in the sheet: sorted by these, the first k rows hold every stratum in its share.
 
-    Args:
-        stratum: Shape (n,): of each drawn row.
-        rank: Shape (n,): its rank in the random order of its stratum, from 0.
-        numbers: Shape (H,): how many rows of each stratum are drawn.
+    Of each drawn row are given the stratum and its rank in the random order of that, from 0; `numbers` is how many each
+    stratum has.
     """
     return np.asarray((rank + 0.5) / numbers[stratum])
 

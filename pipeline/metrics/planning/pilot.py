@@ -102,12 +102,9 @@ class Pilot:
         return min(degrees, HASH_GROUPS - 1.0) if is_grouped and math.isfinite(degrees) else degrees
 
     def limits(self, factor: float, confidence: float | None = None, *, inflation: float = 1.0) -> tuple[float, float]:
-        """The limits with so many times the units, if the number is the same and the spread is so many times as large.
+        """The limits with so many times the units, if the number is the same.
 
-        Args:
-            factor: Units of the plan over those of the pilot.
-            confidence: Level of the limits; None: that of the pilot.
-            inflation: By what the variance of a unit is multiplied.
+        Their level is that of the pilot if it is None. The variance of a unit is multiplied by the inflation.
         """
         level = self.confidence if confidence is None else confidence
         degrees = self.degrees(factor)
@@ -137,13 +134,7 @@ class Pilot:
         return width / 2 / float(t_quantile(self.confidence, self.degrees(factor)))
 
     def factor_for(self, width: float, confidence: float | None = None, *, inflation: float = 1.0) -> float | None:
-        """The smallest factor with which the interval is no wider than this; None if none is.
-
-        Args:
-            width: Upper less lower limit, > 0.
-            confidence: As for `limits`.
-            inflation: Likewise.
-        """
+        """The smallest factor with which the interval is no wider than this; None if none is; else as `limits`."""
 
         def is_enough(factor: float) -> bool:
             return self.width_with(factor, confidence, inflation=inflation) <= width
@@ -248,14 +239,9 @@ _ROUNDING = 1e-9
 
 
 def intracluster_correlation(design_effect: float, rows_per_cluster: float) -> float:
-    """Correlation of two rows of a cluster, (d - 1) / (m - 1).
+    """Correlation of two rows of a cluster, (d - 1) / (m - 1), of the design effect d and rows per cluster m.
 
-    Args:
-        design_effect: Variance over that of independent rows.
-        rows_per_cluster: Mean size of the cluster of a row.
-
-    Returns:
-        At most 1, below 0 where rows of a cluster are less alike than others; nan for a row per cluster.
+    At most 1, below 0 where rows of a cluster are less alike than others; nan for a row per cluster.
     """
     if not rows_per_cluster > 1 + _ROUNDING:
         return math.nan
@@ -263,12 +249,9 @@ def intracluster_correlation(design_effect: float, rows_per_cluster: float) -> f
 
 
 def variance_with_more_rows(times: float, correlation: float, rows_per_cluster: float) -> float:
-    """Variance with so many times the rows in the same clusters, over the variance of the pilot.
+    """Variance with so many times the rows in the same clusters, which may be infinite, over that of the pilot.
 
-    Args:
-        times: ≥ 1, may be infinite.
-        correlation: As from `intracluster_correlation`; below 0 it counts as 0.
-        rows_per_cluster: Of the pilot.
+    The correlation is as from `intracluster_correlation`; below 0 it counts as 0.
     """
     rho = max(correlation, 0.0)
     effect = 1 + (rows_per_cluster - 1) * rho
@@ -276,13 +259,7 @@ def variance_with_more_rows(times: float, correlation: float, rows_per_cluster: 
 
 
 def rows_for_variance(wanted: float, correlation: float, rows_per_cluster: float) -> float:
-    """How many times the rows in the same clusters multiply the variance by this; infinite if no number does.
-
-    Args:
-        wanted: The variance that is wanted over that of the pilot, > 0.
-        correlation: As for `variance_with_more_rows`.
-        rows_per_cluster: Likewise.
-    """
+    """How many times the rows in the same clusters multiply the variance by this; infinite if no number does."""
     rho = max(correlation, 0.0)
     room = wanted * (1 + (rows_per_cluster - 1) * rho) - rows_per_cluster * rho
     return (1 - rho) / room if room > 0 else math.inf
@@ -318,15 +295,7 @@ _LEAST_CORRELATION, _MOST_CORRELATION = 1e-6, 1 - 1e-6
 
 
 def inflation_limit(degrees: float, assurance: float = ASSURANCE) -> float:
-    """The upper limit of a variance over its estimate.
-
-    Args:
-        degrees: Degrees of freedom of the estimate, > 0.
-        assurance: One-sided level of the limit.
-
-    Returns:
-        ν / χ²(1 - assurance; ν); near 1 for many degrees.
-    """
+    """The upper limit of a variance over its estimate with so many degrees of freedom, ν / χ²(1 - assurance; ν)."""
     return degrees / float(scipy.special.chdtri(degrees, assurance))
 
 
@@ -454,14 +423,7 @@ _FEWEST = 2
 
 
 def of_expected_share(value: float, design_effect: float, confidence: float, scale: Scale = "share") -> Pilot:
-    """A pilot of one row whose share is the expected one.
-
-    Args:
-        value: The share, or F1 for the scale `jaccard`.
-        design_effect: Variance over that of independent rows.
-        confidence: Level of the interval.
-        scale: `share` or `jaccard`.
-    """
+    """A pilot of one row whose share is the expected one, or whose F1 is for the scale `jaccard`."""
     return Pilot(value, math.nan, math.nan, confidence, scale, 1.0, size=1 / design_effect)
 
 
@@ -486,11 +448,7 @@ def rows_for_share_assured(expected: Pilot, width: float, assurance: float = ASS
 def units_for_mean(deviation: float, width: float, confidence: float, assurance: float | None = None) -> int | None:
     """The smallest number of units with which the interval of a mean, by Student's t, is no wider.
 
-    Args:
-        deviation: Standard deviation of the values, > 0.
-        width: Upper less lower limit, > 0.
-        confidence: Level of the interval.
-        assurance: Share of samples in which it is to be so; None: with the standard deviation as expected.
+    With an assurance it is so in this share of samples; with None if the standard deviation is as expected.
     """
 
     def is_enough(units: int) -> bool:
@@ -515,7 +473,7 @@ def rows_for_auc(
 
     Args:
         area: The expected area, between 0 and 1, exclusive.
-        share_positive: Share of positives, between 0 and 1, exclusive.
+        share_positive: Share of positives, likewise.
         width: Upper less lower limit, > 0.
         confidence: Level of the interval.
         design_effect: Variance over that of independent rows.

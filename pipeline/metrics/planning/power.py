@@ -97,13 +97,7 @@ class Question:
 
 
 def power_of(question: Question, error: float, degrees: float) -> float:
-    """Probability that the test shows the claim.
-
-    Args:
-        question: What is to be shown.
-        error: Standard error of the difference, > 0.
-        degrees: Degrees of freedom of its square, ≥ 1.
-    """
+    """Probability that the test shows the claim, of a standard error whose square has so many degrees of freedom."""
     if question.claim == "equivalent":
         return _power_of_both(question, error, degrees)
     if question.claim == "not_worse":
@@ -181,10 +175,7 @@ def expected_power(question: Question, error: float, degrees: float, of_pilot: f
 def detectable(question: Question, error: float, degrees: float) -> float | None:
     """The difference that the test finds with the power, or the margin that it shows; None if there is none.
 
-    Args:
-        question: What is to be shown; its difference is what is asked for of `different`, its margin of other claims.
-        error: Standard error of the difference.
-        degrees: Degrees of freedom of its square.
+    The difference of the question is what is asked for of `different`, its margin of other claims.
     """
     is_difference = question.claim == "different"
 
@@ -220,14 +211,7 @@ def width_with_labels(matches: int, labels: int, precision: float, confidence: f
 
 
 def labels_for(matches: int, precision: float, width: float, confidence: float) -> int:
-    """The smallest number of checked matches with which the interval is no wider, at most all of them.
-
-    Args:
-        matches: All matches.
-        precision: The share of correct ones that is expected.
-        width: Upper less lower limit, > 0.
-        confidence: Level of the interval.
-    """
+    """The smallest number of checked matches, at most all, with which the interval of the precision is no wider."""
 
     def is_enough(labels: int) -> bool:
         return width_with_labels(matches, labels, precision, confidence) <= width

@@ -485,9 +485,7 @@ def combined_spread(spreads: Sequence[Spread]) -> Spread:
 def spread_of_clusterings(clusterings: Sequence[tuple[Floats, NDArray[Any]]], *, in_time: bool = False) -> Spread:
     """The sampling error of a statistic over one clustering, whose clusters may follow each other, or two that cross.
 
-    Args:
-        clusterings: As for `combined_spread`, of each the shifts and the sizes of its clusters, both of shape (G, …).
-        in_time: As for `spread_of_shifts`; of two parents nothing is made of it.
+    Of each clustering, as for `combined_spread`, the shifts and the sizes of its clusters are given, of shape (G, …).
     """
     in_time = in_time and len(clusterings) == ONE_WAY
     spreads = (spread_of_shifts(shifts, effective_number(sizes), in_time=in_time) for shifts, sizes in clusterings)
@@ -537,13 +535,7 @@ def stretches(excess: Floats, degrees: Floats, confidence: float) -> tuple[Float
 
 @np.errstate(divide="ignore", invalid="ignore", over="ignore")
 def stretched(limits: Limits, estimate: Floats, factors: tuple[Floats, Floats]) -> Limits:
-    """Limits of a proportion moved away from it on the logit scale; 0 and 1 stay where they are.
-
-    Args:
-        limits: Around the estimate.
-        estimate: The proportion.
-        factors: As from `stretches`.
-    """
+    """Limits of a proportion moved away from it on the logit scale by `stretches`; 0 and 1 stay where they are."""
     centre = scipy.special.logit(estimate)
     moved = []
     for limit, factor in zip(limits, factors, strict=True):
@@ -555,11 +547,7 @@ def stretched(limits: Limits, estimate: Floats, factors: tuple[Floats, Floats]) 
 def area_interval(area: Floats, spread: Spread, confidence: float, *, clustered: bool) -> Limits:
     """Limits of an area on the logit scale, with Student's t and, between clusters, with the skewness of the area.
 
-    Args:
-        area: Between 0 and 1; nan where limits are not wanted.
-        spread: Its sampling error.
-        confidence: Such as 0.95.
-        clustered: Whether the error is that of clusters; rows have no skewness that is taken into account.
+    They are nan where the area is. Rows have no skewness that is taken into account.
     """
     with np.errstate(divide="ignore", invalid="ignore"):
         quantile = t_quantile(confidence, spread.degrees)

@@ -225,10 +225,7 @@ def p_value(tails: Floats, degrees: Floats | float) -> Floats:
 def log_interval(estimate: Floats, standard_error: Floats, quantile: Floats | float) -> Limits:
     """Symmetric on the log scale: estimate × exp(± quantile × SE / estimate); nan unless the estimate is positive.
 
-    Args:
-        estimate: A positive quantity, any shape.
-        standard_error: Of the estimate itself, not of its logarithm.
-        quantile: As from `t_quantile`.
+    The standard error is of the estimate itself, not of its logarithm; the quantile is as from `t_quantile`.
     """
     width = np.where(estimate > 0, quantile * standard_error / estimate, np.nan)
     return np.asarray(estimate * np.exp(-width)), np.asarray(estimate * np.exp(width))
@@ -238,10 +235,7 @@ def log_interval(estimate: Floats, standard_error: Floats, quantile: Floats | fl
 def logit_interval(estimate: Floats, standard_error: Floats, quantile: Floats | float) -> Limits:
     """Symmetric on the logit scale: logit(estimate) ± quantile × SE / (estimate (1 - estimate)).
 
-    Args:
-        estimate: A proportion, any shape; at 0, at 1 and outside the limits are nan.
-        standard_error: Of the estimate itself, not of its logit.
-        quantile: As from `t_quantile`.
+    The arguments are those of `log_interval`; at 0, at 1 and outside the limits are nan.
     """
     inside = np.where((estimate > 0) & (estimate < 1), estimate, np.nan)
     centre, width = scipy.special.logit(inside), quantile * standard_error / (inside * (1 - inside))
@@ -476,12 +470,7 @@ def paired_squares(
 
 
 def paired_dispersion(observed: Floats, count: Floats) -> Floats:
-    """φ for a test: as `jackknife.dispersion`, but neither raised to 1 nor cautious.
-
-    Args:
-        observed: Shape (T,): variance over mean at each threshold; anything where the count is 0.
-        count: Shape (T,), not rising.
-    """
+    """φ for a test: as `dispersion`, with its arguments, but neither raised to 1 nor cautious."""
     observed = np.where(count > 0, observed, 1.0)
     _, expected, weight = _borrowed(observed, count)
     return np.asarray(np.maximum(weight * observed + (1 - weight) * expected, _LEAST_DISPERSION))

@@ -223,11 +223,7 @@ def limit_series(name: str, limits: Limits) -> Iterator[pl.Series]:
 
 
 def limit_columns(intervals: Intervals) -> Iterator[pl.Series]:
-    """The limits of all ratios, and `undefined_interval`: the reason of the first ratio that has one.
-
-    Args:
-        intervals: By name, in the order in which reasons are taken.
-    """
+    """The limits of all ratios, and `undefined_interval`: the reason of the first ratio that has one."""
     for name, interval in intervals.items():
         yield from limit_series(name, (interval.lower, interval.upper))
     first, *others = (interval.reason for interval in intervals.values())
@@ -480,11 +476,9 @@ def worst_of(qualities: pl.Expr) -> pl.Expr:
 
 
 def warnings_of_marks(tables: Mapping[str, pl.DataFrame], without: Sequence[Quality] = ()) -> tuple[str, ...]:
-    """Sentences for a stage on the doubtful and the missing intervals of its tables: why, in which tables; or none.
+    """Sentences on the doubtful and the missing intervals of the tables of a stage: why, in which tables; or none.
 
-    Args:
-        tables: The result tables of the stage; those without `interval_quality` are passed over.
-        without: Marks that something else tells of.
+    Tables without `interval_quality` are passed over, and marks that something else tells of left out.
     """
     return (*_doubtful(tables, without), *_missing(tables))
 

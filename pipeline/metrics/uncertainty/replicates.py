@@ -508,16 +508,9 @@ def _log_ratio(totals: Sequence[Floats], _sample: Sequence[Floats]) -> Valued:
 def ratio_limits(
     tops: NDArray[Any], bottoms: NDArray[Any], confidence: float, resampling: Resampling
 ) -> tuple[Floats, Floats]:
-    """Limits of the ratio of two totals on the log scale.
+    """Limits of the ratio of two totals on the log scale, shape (K,); nan where there is none, as where a total is 0.
 
-    Args:
-        tops: Numerators by replicate, shape (G, K), ≥ 0, G ≥ 2.
-        bottoms: Denominators, likewise.
-        confidence: Such as 0.95.
-        resampling: How to draw.
-
-    Returns:
-        Shape (K,); nan where there is no limit, as where a total is 0.
+    Numerators and denominators by replicate have the shape (G, K), ≥ 0, G ≥ 2.
     """
     lower, upper = studentised(_log_ratio, (tops, bottoms), confidence, resampling).limits
     return np.exp(lower), np.exp(upper)
@@ -567,13 +560,7 @@ def area_quantiles(shifts: Floats, area: float, confidence: float, resampling: R
 
 @np.errstate(divide="ignore", invalid="ignore", over="ignore")
 def area_limits(areas: Floats, errors: Floats, quantiles: Limits) -> Limits:
-    """Limits of areas on the logit scale; nan where a quantile is nan or infinite.
-
-    Args:
-        areas: Between 0 and 1, any shape.
-        errors: Their standard errors.
-        quantiles: As from `area_quantiles`.
-    """
+    """Limits of areas between 0 and 1 on the logit scale, from `area_quantiles`; nan where one is nan or infinite."""
     centre, error = scipy.special.logit(areas), errors / (areas * (1 - areas))
     ends = (centre - quantile * error for quantile in reversed(quantiles))
     lower, upper = (np.where(np.isfinite(end), scipy.special.expit(end), np.nan) for end in ends)
