@@ -41,7 +41,7 @@ Ints: TypeAlias = "NDArray[np.int64]"
 _Key: TypeAlias = tuple[object, ...]
 
 MOST_CELLS = 50_000_000  # thresholds of all groups × replicates for which intervals are computed
-_BLOCK_CELLS = 2_000_000  # groups × thresholds of one block
+BLOCK_CELLS = 2_000_000  # groups × thresholds of one block
 
 
 @dataclass(frozen=True)
@@ -255,7 +255,7 @@ class Cube:
         return [by_group(counts, self.keys) for counts in (self.counts, *self.crossed)]
 
     def blocks(self, names: Sequence[str]) -> Iterator[Block]:
-        """The counts of many groups at a time, of all replicates, in blocks of at most `_BLOCK_CELLS` cells.
+        """The counts of many groups at a time, of all replicates, in blocks of at most `BLOCK_CELLS` cells.
 
         Without thresholds every score of a group retrieves itself, whatever the boundary; groups with fewer scores than
         others of their block have their lowest one repeated. Counts are added up exactly and are doubles only then.
@@ -271,7 +271,7 @@ class Cube:
         of_rows, of_groups = (
             {name: frame[name].cast(pl.Float64).to_numpy() for name in names} for frame in (summed, totals)
         )
-        per_block = max(1, _BLOCK_CELLS // max(number or sizes.max(initial=0), 1))
+        per_block = max(1, BLOCK_CELLS // max(number or sizes.max(initial=0), 1))
         for start in range(0, len(in_order), per_block):
             chosen = in_order[start : start + per_block]
             row_of_group = np.full(len(sizes), -1)

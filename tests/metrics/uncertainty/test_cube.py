@@ -150,7 +150,7 @@ def test_blocks_hold_the_groups_with_all_replicates_together(rows: list[Row], fo
     inclusive: Forms = (form[0], ">=")
     groups, seen = rows_of_groups(rows), set()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(cubes, "_BLOCK_CELLS", cells)
+        patch.setattr(cubes, "BLOCK_CELLS", cells)
         blocks = list(cube_of(rows, form).blocks(NAMES))
     for block in blocks:
         width = block.at_or_above["hits"].shape[1]

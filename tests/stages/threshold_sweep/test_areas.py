@@ -437,7 +437,7 @@ def test_groups_that_are_taken_a_few_at_a_time_have_the_areas_of_all_at_once(
     )
     keys: dict[str, Any] = {"by": ["model"], "thresholds": thresholds} | WEIGHTS
     whole = swept(tmp_path / "whole", frame, **keys)["areas"]
-    monkeypatch.setattr("pipeline.metrics.uncertainty.replicates._BLOCK_CELLS", 1)
+    monkeypatch.setattr("pipeline.metrics.uncertainty.replicates.BLOCK_CELLS", 1)
     assert_frame_equal(swept(tmp_path / "parts", frame, **keys)["areas"], whole, rel_tol=1e-11, abs_tol=1e-14)
     for row in whole.filter(pl.col("grouping") == "model").iter_rows(named=True):
         own = frame.filter(pl.col("model").eq_missing(row["model"]))
