@@ -24,7 +24,7 @@ from labelled_rows import nodes
 from scipy.special import expit, ndtr
 
 from pipeline.metrics.curves.ordered_areas import OrderedAreas, Rows, Totals
-from pipeline.metrics.curves.trapezoidal_area import Retrieved, true_point_areas, true_point_clusters
+from pipeline.metrics.curves.trapezoidal_area import Retrieved, replicate_shifts, true_point_areas
 from pipeline.metrics.uncertainty.clusters import Spread, area_interval
 from pipeline.metrics.uncertainty.jackknife import t_quantile
 
@@ -153,7 +153,8 @@ def estimated(setting: Setting, score: Floats, label: Bools) -> Iterator[tuple[s
         return
     clusters = _retrieved(setting, score, label, setting.clusters)
     rows_of_datasets = np.split(np.arange(len(clusters.tp)), datasets)
-    spreads = [true_point_clusters(Retrieved(*(v[rows] for v in vars(clusters).values()))) for rows in rows_of_datasets]
+    of_datasets = [Retrieved(*(values[rows] for values in vars(clusters).values())) for rows in rows_of_datasets]
+    spreads = [replicate_shifts(of_dataset)[0].spread for of_dataset in of_datasets]
     se = np.sqrt([spread.variance for spread in spreads])
     degrees, skewed = (np.array([getattr(spread, name) for spread in spreads]) for name in ("degrees", "skewed"))
     yield "pr_auc", of_thresholds | {"se": se, "degrees": degrees, "skewed": skewed}
@@ -165,7 +166,7 @@ def _true_points(retrieved: Retrieved, setting: Setting) -> Estimated:
 
 
 def _retrieved(setting: Setting, score: Floats, label: Bools, n_parts: int) -> Retrieved:
-    """Counts at falling thresholds of equal parts of every data set, shape (datasets × parts, K)."""
+    """Counts at falling thresholds of equal of_datasets of every data set, shape (datasets × of_datasets, K)."""
     rows = len(score) * n_parts
     cell = THRESHOLDS - np.searchsorted(setting.thresholds, score, side="right")
     cell = cell + (THRESHOLDS + 1) * np.repeat(np.arange(rows), score.size // rows).reshape(score.shape)

@@ -187,7 +187,8 @@ def estimated(design: Design, binned: Binned, rows: pl.DataFrame) -> Estimates:
     if design.weights == "lognormal":  # no label gave them
         weights = (max(heaviest), max(heaviest))
     if design.clusters:
-        return joined([estimates_of_clusters(*group, weights, CONFIDENCE) for group in binned.groups()])
+        estimates: Estimates = joined([estimates_of_clusters(*group, weights, CONFIDENCE) for group in binned.groups()])
+        return estimates
     height = binned.frame.height
     sides = None if weights is None else (np.full(height, weights[0]), np.full(height, weights[1]))
     return estimates_of_rows(binned.sums, binned.starts, sides, CONFIDENCE)

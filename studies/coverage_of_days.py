@@ -24,7 +24,7 @@ from labelled_rows import autoregression, confusion, total
 from pipeline.metrics.comparison.paired import paired_t, randomization_test
 from pipeline.metrics.comparison.pooled import effective_units, jackknife_errors, pooled_ratios
 from pipeline.metrics.comparison.significance import bootstrap_of_pairs
-from pipeline.metrics.curves.trapezoidal_area import Retrieved, true_point_areas, true_point_shifts
+from pipeline.metrics.curves.trapezoidal_area import Retrieved, replicate_shifts, true_point_areas
 from pipeline.metrics.uncertainty.clusters import area_interval, may_neighbours_be_alike, over_time
 from pipeline.metrics.uncertainty.jackknife import leave_one_out
 from pipeline.metrics.uncertainty.proportions import Confusion, intervals_of_clusters, may_days_be_alike
@@ -91,7 +91,7 @@ def holds(outcomes: Confusion, truth: dict[str, float], *, in_time: bool) -> Flo
     """Whether the limits of each number hold the truth."""
     limits = intervals_of_clusters(replace(outcomes, in_time=in_time), 0.95, names=NAMES)
     covered = [limits[name][0][AT] <= truth[name] <= limits[name][1][AT] for name in NAMES]
-    spread = true_point_shifts(retrieved(outcomes), in_time=in_time)[0].spread
+    spread = replicate_shifts(retrieved(outcomes), in_time=in_time)[0].spread
     lower, upper = area_interval(np.asarray(area_of(outcomes)), spread, 0.95, clustered=True)
     return np.array([*covered, lower <= truth["pr_auc"] <= upper], dtype=np.float64)
 

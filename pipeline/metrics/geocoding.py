@@ -41,11 +41,9 @@ Floats: TypeAlias = "NDArray[np.float64]"
 Bools: TypeAlias = "NDArray[np.bool_]"
 
 EARTH_RADIUS_KM = 6371.0088
-MAX_LATITUDE = 90.0
-MIN_LONGITUDE = -180.0
-MAX_LONGITUDE = 360.0
-
+_MAX_LATITUDE, _MIN_LONGITUDE, _MAX_LONGITUDE = 90.0, -180.0, 360.0
 _METRES_PER_KM = 1000.0
+_NEAR_KM, _FAR_KM = 10.0, 1000.0
 
 
 def haversine(
@@ -99,12 +97,12 @@ def geodesic(latitude: Floats, longitude: Floats, other_latitude: Floats, other_
     return metres / _METRES_PER_KM
 
 
-def valid_coordinates(latitude: Floats, longitude: Floats) -> Bools:
+def _valid_coordinates(latitude: Floats, longitude: Floats) -> Bools:
     """Whether latitude lies in [-90, 90] and longitude in [-180, 360], or the point is missing (both are nan).
 
     A point in which only one of the two is nan, or one is infinite, is not valid.
     """
-    inside = (np.abs(latitude) <= MAX_LATITUDE) & (longitude >= MIN_LONGITUDE) & (longitude <= MAX_LONGITUDE)
+    inside = (np.abs(latitude) <= _MAX_LATITUDE) & (longitude >= _MIN_LONGITUDE) & (longitude <= _MAX_LONGITUDE)
     return np.asarray(inside | (np.isnan(latitude) & np.isnan(longitude)))
 
 
@@ -113,30 +111,26 @@ def likely_swapped(
     longitude: Floats,
     gold_latitude: Floats,
     gold_longitude: Floats,
-    *,
-    near_km: float = 10.0,
-    far_km: float = 1000.0,
 ) -> Bools:
     """Whether a predicted point looks as if latitude and longitude were exchanged.
 
-    It does if it is not a valid point but the exchanged point is, or if it is farther than `far_km` from the gold point
-    while the exchanged point is within `near_km` of it. A wrong prediction at a random place on Earth looks like this
-    in less than one case in a million, so that several such rows point to a fault in the input.
+    It does if it is not a valid point but the exchanged point is, or if it is farther than 1,000 km from the gold point
+    while the exchanged point is within 10 km of it. A wrong prediction at a random place on Earth looks like this in
+    less than one case in a million, so that several such rows point to a fault in the input.
 
     Returns:
         The broadcast shape; False where a coordinate is nan.
     """
-    outside = ~valid_coordinates(latitude, longitude) & valid_coordinates(longitude, latitude)
+    outside = ~_valid_coordinates(latitude, longitude) & _valid_coordinates(longitude, latitude)
     as_given = haversine(latitude, longitude, gold_latitude, gold_longitude)
     exchanged = haversine(longitude, latitude, gold_latitude, gold_longitude)
-    possible = np.abs(longitude) <= MAX_LATITUDE
-    return np.asarray(outside | (possible & (as_given > far_km) & (exchanged <= near_km)))
+    possible = np.abs(longitude) <= _MAX_LATITUDE
+    return np.asarray(outside | (possible & (as_given > _FAR_KM) & (exchanged <= _NEAR_KM)))
 
 
 Missing = Literal["exclude", "max_error"]
 
-FARTHEST_KM = 20038.0
-"""The largest possible error according to the published log error: half the equator, rounded up."""
+_FARTHEST_KM = 20038.0  # the largest error according to the published log error: half the equator, rounded up
 
 
 def error_statistics(distances_km: Floats, *, missing: Missing = "exclude") -> dict[str, int | float]:
@@ -152,7 +146,7 @@ def error_statistics(distances_km: Floats, *, missing: Missing = "exclude") -> d
         error (never 0, which would look perfect).
     """
     located = distances_km[~np.isnan(distances_km)]
-    errors = located if missing == "exclude" else np.where(np.isnan(distances_km), FARTHEST_KM, distances_km)
+    errors = located if missing == "exclude" else np.where(np.isnan(distances_km), _FARTHEST_KM, distances_km)
     ordered = np.sort(errors)
     return {
         "n_gold": len(distances_km),
@@ -180,7 +174,7 @@ def log_error_auc(errors_km: Floats) -> float:
         return math.nan
     logs = np.log1p(np.sort(errors_km))
     area = logs.sum() - (logs[0] + logs[-1]) / 2
-    return float(area / (math.log(FARTHEST_KM + 1) * (len(logs) - 1)))
+    return float(area / (math.log(_FARTHEST_KM + 1) * (len(logs) - 1)))
 
 
 # What single units, such as documents, do to the errors: the errors without each of them, and its contribution.
@@ -206,7 +200,7 @@ def error_contributions(unit: Integers, distances_km: Floats, *, missing: Missin
     Args:
         unit: Index of the unit of each gold toponym, from 0 without gaps, shape (n_gold,).
         distances_km: Its distance; nan where it was not located.
-        missing: As for `accuracy.error_statistics`.
+        missing: As for `error_statistics`.
 
     Returns:
         Shape (units,) by name; nan for all units where the number is undefined, or would be without one of them.
@@ -219,21 +213,14 @@ def error_contributions(unit: Integers, distances_km: Floats, *, missing: Missin
 
 
 def errors_without(unit: Integers, distances_km: Floats, name: str, *, missing: Missing = "exclude") -> Floats:
-    """The mean, the median or the area of the errors of all other units, for each unit of one group.
+    """The errors of all other units, for each unit of one group, as `mean_km`, `median_km` or `log_error_auc`.
 
-    Args:
-        unit: As for `error_contributions`.
-        distances_km: As for `error_contributions`.
-        name: `mean_km`, `median_km` or `log_error_auc`.
-        missing: As for `accuracy.error_statistics`.
-
-    Returns:
-        Shape (units,); nan where the other units alone have no such number.
+    The arguments are those of `error_contributions`; nan where the other units alone have no such number.
     """
     number = int(unit.max(initial=-1)) + 1
     is_missing = np.isnan(distances_km)
     counts = np.ones_like(is_missing) if missing == "max_error" else ~is_missing
-    errors, unit = np.where(is_missing, FARTHEST_KM, distances_km)[counts], unit[counts]
+    errors, unit = np.where(is_missing, _FARTHEST_KM, distances_km)[counts], unit[counts]
     return _WITHOUT[name](unit, errors, number)
 
 
@@ -261,7 +248,7 @@ def _areas_without(unit: Integers, errors: Floats, number: int) -> Floats:
     sums, counts = np.bincount(unit, logs, number), np.bincount(unit, minlength=number)
     ends = _lowest_without(unit, logs, number) - _lowest_without(unit, -logs, number)
     left = len(logs) - counts
-    areas = (logs.sum() - sums - ends / 2) / (math.log(FARTHEST_KM + 1) * (left - 1))
+    areas = (logs.sum() - sums - ends / 2) / (math.log(_FARTHEST_KM + 1) * (left - 1))
     return np.where(left >= _FEWEST, areas, np.nan)
 
 

@@ -151,15 +151,10 @@ def precision_posterior(tp: ArrayLike, fp: ArrayLike, prior: float = 0.5) -> Bet
 def recall_posterior(tp: ArrayLike, fn: ArrayLike, prior: float = 0.5) -> BetaPosterior:
     """Posterior of recall: Beta(TP + prior, FN + prior) (Goutte & Gaussier 2005, equation 6).
 
-    Args:
-        tp: True positives, ≥ 0; numbers or arrays.
-        fn: False negatives, ≥ 0.
-        prior: As for `precision_posterior`.
-
-    Raises:
-        ValueError: as for `precision_posterior`.
+    Arguments, result and errors are those of `precision_posterior`, with false negatives in the place of false
+    positives.
     """
-    return BetaPosterior(*_shapes(prior, (tp, 1), (fn, 1)))
+    return precision_posterior(tp, fn, prior)
 
 
 def f1_posterior(tp: ArrayLike, fp: ArrayLike, fn: ArrayLike, prior: float = 0.5) -> F1Posterior:
@@ -246,10 +241,8 @@ def _mean_of_cdf(a: Floats, b: Floats, c: Floats, d: Floats) -> Floats:
     """P(Y ≤ X) for X ~ Beta(a, b) and Y ~ Beta(c, d): the mean of the distribution function of Y at X."""
     # an even grid of logits z that covers practically all of X
     centre, deviation = scipy.special.psi(a) - scipy.special.psi(b), _logit_deviation(a, b)
-    low, high = (
-        centre - _STANDARD_DEVIATIONS * deviation - _TAIL_EXPONENT / a,
-        centre + _STANDARD_DEVIATIONS * deviation + _TAIL_EXPONENT / b,
-    )
+    low = centre - _STANDARD_DEVIATIONS * deviation - _TAIL_EXPONENT / a
+    high = centre + _STANDARD_DEVIATIONS * deviation + _TAIL_EXPONENT / b
     count = int(np.max((high - low) / np.minimum(deviation / _STEPS, _WIDEST_STEP))) + 2
     z = low[..., None] + (high - low)[..., None] * np.linspace(0, 1, count)
     # density of z up to a constant, which cancels in the mean

@@ -80,7 +80,7 @@ ROWS = st.lists(
 def test_counts_of_a_table_are_the_sums_of_those_of_replicates(rows: list[tuple[int | float | None, ...]]) -> None:
     names = ("grouping", "replicate", "threshold", *COUNTED)
     table = pl.DataFrame([("all", *row) for row in rows], schema=names, orient="row").cast({"threshold": pl.Float64})
-    cube = Cube.of_groups(table, (0.0, 1.0))
+    cube = Cube.of(table, None, (0.0, 1.0))
     frame = with_ratios(counted(STATED, cube), STATED).sort("threshold")
     ((_, group),) = cube.groups()
     outcomes = outcomes_of(STATED, group)
@@ -100,7 +100,7 @@ def test_a_table_may_state_no_outcome_of_a_kind() -> None:
     shares = (Count("held", total="held"), Count("missed", total="missed"))
     rows = {"grouping": ["all"] * 3, "replicate": [0, 1, 2], "threshold": [None] * 3}
     table = pl.DataFrame({**rows, "held": [3, 0, 5], "missed": [1, 2, 0]}).cast({"threshold": pl.Float64})
-    ((_, group),) = Cube.of_groups(table, None).groups()
+    ((_, group),) = Cube.of(table, None, None).groups()
     outcomes = outcomes_of(shares, group)
     assert outcomes.others["held"][:, 0].tolist() == [3, 0, 5]
     assert outcomes.tp[:, 0].tolist() == outcomes.fn[:, 0].tolist() == [0, 0, 0]

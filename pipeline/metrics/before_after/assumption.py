@@ -24,7 +24,7 @@ from ..uncertainty.jackknife import (
     tail,
 )
 from ..uncertainty.limits import Interval, union
-from .estimates import Sums
+from .estimates import Prediction, Sums
 from .intervals import FEW_MATCHES, MIN_REPLICATES, as_interval
 
 if TYPE_CHECKING:
@@ -114,40 +114,6 @@ def _of_prediction(prediction: Prediction, matched: Counts, confidence: float) -
     lower, upper = np.clip(1 - most / matched, 0.0, 1.0), np.clip(1 - fewest / matched, 0.0, 1.0)
     reason = np.where(matched > 0, "", "no_prediction")
     return as_interval((np.minimum(lower, estimate), np.maximum(upper, np.minimum(estimate, 1.0))), reason)
-
-
-@dataclass(frozen=True)
-class Prediction:
-    """Prediction of the false positives after the event: φ times a negative binomial number.
-
-    Attributes:
-        count: Shape (T,): matches before the event, M_b.
-        phi: Shape (T,): dispersion of the false positives, φ.
-        degrees: Shape (T,): degrees of freedom of `phi`.
-        before: Number of compared pairs before the event.
-        after: Shape (1,): number of compared pairs after the event that are negative.
-    """
-
-    count: Floats
-    phi: Floats
-    degrees: Floats
-    before: float
-    after: Floats
-
-    @property
-    def size(self) -> Floats:
-        """Shape (T,): size of the negative binomial distribution."""
-        return self.count / self.phi + 0.5
-
-    @property
-    def probability(self) -> Floats:
-        """Shape (1,): probability of the negative binomial distribution."""
-        return self.before / (self.before + self.after)
-
-    @property
-    def expected(self) -> Floats:
-        """Shape (T,): expected false positives."""
-        return self.count * (self.after / self.before)
 
 
 @np.errstate(divide="ignore", invalid="ignore", over="ignore")

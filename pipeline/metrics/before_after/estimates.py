@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from ...tables.columns import Boundary
     from ..uncertainty.clusters import InTime
     from ..uncertainty.jackknife import Floats
-    from .assumption import Prediction
     from .formulas import Numbers
 
 
@@ -410,6 +409,40 @@ _MOST_POINTS = 2001  # whole numbers that stand for a range
 _MOST_NODES = 200  # numbers that stand for the prior in the test of agreement
 _STANDARD_DEVIATIONS = 9.0  # beyond which a distribution is cut off
 _MEAN_ROUNDING = 1e-9  # relative, of means
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """Prediction of the false positives after the event: φ times a negative binomial number.
+
+    Attributes:
+        count: Shape (T,): matches before the event, M_b.
+        phi: Shape (T,): dispersion of the false positives, φ.
+        degrees: Shape (T,): degrees of freedom of `phi`.
+        before: Number of compared pairs before the event.
+        after: Shape (1,): number of compared pairs after the event that are negative.
+    """
+
+    count: Floats
+    phi: Floats
+    degrees: Floats
+    before: float
+    after: Floats
+
+    @property
+    def size(self) -> Floats:
+        """Shape (T,): size of the negative binomial distribution."""
+        return self.count / self.phi + 0.5
+
+    @property
+    def probability(self) -> Floats:
+        """Shape (1,): probability of the negative binomial distribution."""
+        return self.before / (self.before + self.after)
+
+    @property
+    def expected(self) -> Floats:
+        """Shape (T,): expected false positives."""
+        return self.count * (self.after / self.before)
 
 
 @dataclass(frozen=True)

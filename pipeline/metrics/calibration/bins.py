@@ -11,19 +11,11 @@ import scipy
 
 from ...records import dataclass
 from ...tables.columns import add_up, runs
-from ..curves.influence import spread_of_clusters
-from ..uncertainty.clusters import Spread, combined_spread
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
-
-
-# Bins of probabilities: where they lie, which are put together, and the sums over their rows.
-
-
-# Bins of probabilities from counts in cells: by quantile, or of equal width.
 
 
 Binning: TypeAlias = Literal["quantile", "width"]
@@ -105,13 +97,13 @@ def summed(sums: pl.DataFrame, bins: pl.DataFrame, by: Sequence[str], edges: tup
 # to nothing in nearly all samples and huge in the others. Its mean is 1 all the same, so that no chi-square
 # distribution with the mean and the variance of such terms has their tails: a sum of terms that all are as small as
 # they mostly are lies far out in it. Bins are therefore pooled until the variance of their number of true rows is
-# `LEAST`, by their scores alone.
+# `_LEAST`, by their scores alone.
 
 
 Floats: TypeAlias = "NDArray[np.float64]"
 Ints: TypeAlias = "NDArray[np.int64]"
 
-LEAST = 5.0
+_LEAST = 5.0
 
 
 def pooled(variance: Floats, starts: Ints) -> tuple[Ints, Ints]:
@@ -132,11 +124,11 @@ def pooled(variance: Floats, starts: Ints) -> tuple[Ints, Ints]:
     held = np.full(len(starts), np.inf)
     for number in range(int(sizes.max(initial=0))):
         has_bin = number < sizes
-        bins, is_full = starts[has_bin] + number, held[has_bin] >= LEAST
+        bins, is_full = starts[has_bin] + number, held[has_bin] >= _LEAST
         begins[bins] = is_full
         held[has_bin] = np.where(is_full, 0.0, held[has_bin]) + variance[bins]
     latest = np.maximum.reduceat(np.where(begins, np.arange(len(variance)), -1), starts)
-    begins[latest[(held < LEAST) & (latest > starts)]] = False
+    begins[latest[(held < _LEAST) & (latest > starts)]] = False
     pools = np.flatnonzero(begins)
     return pools, np.searchsorted(pools, starts)
 
@@ -155,19 +147,12 @@ _ROUNDING = 4e-15  # of a term, in proportion to it, and of what is added for it
 
 @dataclass(frozen=True)
 class Cells:
-    """Rows in cells; all arrays have one shape.
+    """Rows in cells; all arrays have one shape."""
 
-    Attributes:
-        positive: Number of rows with a true label.
-        negative: Number of the others.
-        lowest: Lowest score, from 0 to 1.
-        highest: Highest score.
-    """
-
-    positive: Floats
-    negative: Floats
-    lowest: Floats
-    highest: Floats
+    positive: Floats  # number of rows with a true label
+    negative: Floats  # number of the others
+    lowest: Floats  # lowest score, from 0 to 1
+    highest: Floats  # highest score
 
     def losses(self) -> dict[str, Floats]:
         """Sums of logarithms of the likelihood, of their squares, and of squared errors, and what is open of them."""
@@ -213,9 +198,6 @@ def _between(one: Floats, other: Floats) -> tuple[Floats, Floats]:
     return (one + other) / 2, np.abs(other - one) / 2
 
 
-# Sums over the rows of bins, and what follows from them: shares, mean scores, gaps and their variances.
-
-
 @dataclass(frozen=True)
 class Moments:
     """Sums over rows of the score s and the label y, each row with a weight v; arrays of one shape.
@@ -258,17 +240,16 @@ class Moments:
 
     def over_bins(self) -> Moments:
         """The sums over all bins, the last axis, which has one entry then."""
-        values = (each.sum(axis=-1, keepdims=True) for each in self._values)
-        return Moments(*values, in_time=self.in_time)
+        return self._each(lambda values: values.sum(axis=-1, keepdims=True))
 
     def of_groups(self, starts: Ints) -> Moments:
         """The sums over the bins of every group, which begin at `starts`."""
-        values = (np.add.reduceat(each, starts, axis=-1) for each in self._values)
-        return Moments(*values, in_time=self.in_time)
+        return self._each(lambda values: np.add.reduceat(values, starts, axis=-1))
 
-    @property
-    def _values(self) -> tuple[Floats, ...]:
-        return (self.weight, self.hits, self.scores, self.hit_scores, self.squares)
+    def _each(self, function: Callable[[Floats], Floats]) -> Moments:
+        """A function of every sum."""
+        sums = (self.weight, self.hits, self.scores, self.hit_scores, self.squares)
+        return Moments(*map(function, sums), in_time=self.in_time)
 
 
 @dataclass(frozen=True)
@@ -324,13 +305,7 @@ class BinSums:
 
     @np.errstate(divide="ignore", invalid="ignore")
     def _variance(self, mean: Floats, first: Floats, second: Floats) -> Floats:
-        """Return m / (m - 1) × Σ w² (x - mean)² / (Σ w)², with m effective rows (Kish 1965).
-
-        Args:
-            mean: Of x.
-            first: Σ w² x.
-            second: Σ w² x².
-        """
+        """M / (m - 1) × Σ w² (x - mean)² / (Σ w)² from Σ w² x and Σ w² x², with m effective rows (Kish 1965)."""
         spread = np.maximum(second - 2 * mean * first + mean**2 * self.heavy.weight, 0.0)
         size = self.weighted.weight**2 / self.heavy.weight
         factor = np.where(self.rows > 1, size / (size - 1), np.nan)
@@ -380,28 +355,8 @@ class BinSums:
 
 
 def group_of_bins(starts: Ints, count: int) -> Ints:
-    """Number of the group of every bin.
-
-    Args:
-        starts: Index of the first bin of every group, rising.
-        count: Number of bins.
-    """
+    """Number of the group of every one of so many bins; those of each group begin at `starts`."""
     return np.repeat(np.arange(len(starts)), np.diff([*starts, count]))
-
-
-@np.errstate(divide="ignore", invalid="ignore")
-def spread_of_means(sums: Callable[[Moments], Floats], clusterings: Sequence[Moments]) -> Spread:
-    """Sampling error of a weighted mean where only replicates, groups of clusters, are independent.
-
-    Args:
-        sums: Sum of w x in each replicate.
-        clusterings: Sums by replicate, on axis 0: of the one clustering, or of both parents and their intersections.
-    """
-    spreads = []
-    for moments in clusterings:
-        nothing, of_both = np.zeros_like(moments.weight), (sums(moments), np.zeros_like(moments.weight))
-        spreads.append(spread_of_clusters((moments.weight, nothing), of_both, 0.0, in_time=moments.in_time))
-    return combined_spread(spreads)
 
 
 # Calibration errors, and the Brier score in parts, of many groups at once.
@@ -416,12 +371,12 @@ def spread_of_means(sums: Callable[[Moments], Floats], clusterings: Sequence[Mom
 # Errors of noisy shares are too large on average, also of perfect scores. Three numbers say by how much:
 #
 # - `ece_if_calibrated`: the mean of the ECE of scores that are probabilities. The number of true rows in a bin is then
-# about binomial; its mean absolute deviation is de Moivre's, of as many rows as would have the variance. -
-# `ece_debiased`: less what noise of the size of the standard errors adds to the gaps that were seen, that is by how
-# much E|N(d, v)| exceeds |d| (the parametric bootstrap of Kumar, Liang & Ma 2019, in closed form). -
-# `reliability_debiased` and its sisters: less the estimated variances, which makes them unbiased (Bröcker 2012; Ferro &
-# Fricker 2012). The variance of a gap is that of y - s, and what it differs from that of y goes to the terms within
-# bins, so that the sum is the Brier score again.
+#   about binomial; its mean absolute deviation is de Moivre's, of as many rows as would have the variance.
+# - `ece_debiased`: less what noise of the size of the standard errors adds to the gaps that were seen, that is by how
+#   much E|N(d, v)| exceeds |d| (the parametric bootstrap of Kumar, Liang & Ma 2019, in closed form).
+# - `reliability_debiased` and its sisters: less the estimated variances, which makes them unbiased (Bröcker 2012; Ferro
+#   & Fricker 2012). The variance of a gap is that of y - s, and what it differs from that of y goes to the terms within
+#   bins, so that the sum is the Brier score again.
 
 
 ERRORS = (
@@ -443,19 +398,12 @@ ERRORS = (
 
 @dataclass(frozen=True)
 class Variances:
-    """Sampling variances; nan where they are not known.
+    """Sampling variances; nan where they are not known."""
 
-    Attributes:
-        share: Of the share of true rows in every bin, shape (N,).
-        gap: Of its gap to the mean score, likewise.
-        gap_if_calibrated: The same if scores are probabilities, likewise.
-        prevalence: Of the share of true rows in every group, shape (groups,).
-    """
-
-    share: Floats
-    gap: Floats
-    gap_if_calibrated: Floats
-    prevalence: Floats
+    share: Floats  # of the share of true rows in every bin, shape (N,)
+    gap: Floats  # of its gap to the mean score, likewise
+    gap_if_calibrated: Floats  # the same if scores are probabilities, likewise
+    prevalence: Floats  # of the share of true rows in every group, shape (groups,)
 
 
 @np.errstate(divide="ignore", invalid="ignore")

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import fields
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import scipy
 
 from ...records import dataclass
+from ..curves.influence import spread_of_means
 from ..uncertainty.clusters import ONE_WAY, over_time
 from ..uncertainty.proportions import Confusion, Weights, intervals_of_clusters, intervals_of_rows
-from .bins import Variances, group_of_bins, pooled, spread_of_means
+from .bins import Variances, group_of_bins, pooled
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
@@ -42,52 +44,22 @@ if TYPE_CHECKING:
 
 
 Floats: TypeAlias = "NDArray[np.float64]"
-Tested: TypeAlias = "tuple[Floats, Floats]"  # the statistic and its two-sided p-value
+_Tested: TypeAlias = "tuple[Floats, Floats]"  # the statistic and its two-sided p-value
 
 
-@np.errstate(divide="ignore", invalid="ignore")
-def spiegelhalter_of_rows(sums: BinSums, starts: NDArray[np.int64]) -> Tested:
-    """Statistic z and p-value of every group where rows are independent; nan where no score tells.
-
-    Args:
-        sums: Of bins with a weight above 0, those of one group one after the other.
-        starts: Index of the first bin of every group, rising.
-    """
-    groups = sums.of_groups(starts)
+def _spiegelhalter(groups: BinSums, observed: Floats, tail: Callable[[Floats], Floats]) -> _Tested:
+    """Statistic and p-value from the observed variance of the `test_sum` of groups; nan where no score tells."""
     least = groups.test_variance_if_calibrated()
-    variance = np.maximum(groups.test_variance, least)
-    z = np.where(variance > 0, groups.weighted.test_sum / np.sqrt(variance), np.nan)
-    return z, _guarded_test(2 * scipy.special.ndtr(-np.abs(z)), groups, least)
+    variance = np.maximum(observed, least)
+    statistic = np.where(variance > 0, groups.weighted.test_sum / np.sqrt(variance), np.nan)
+    positive, negative = groups.test_expected
+    chance = (positive + negative) ** 2 / least
+    return statistic, _guarded(2 * tail(-np.abs(statistic)), groups.weighted.test_sum**2 / least, chance)
 
 
 @np.errstate(divide="ignore", invalid="ignore")
-def spiegelhalter_of_clusters(sums: BinSums, clusterings: Sequence[Moments]) -> Tested:
-    """Statistic and p-value of one group where only replicates are independent, shape (1,); nan without a spread.
-
-    Args:
-        sums: Of the bins of the group, shape (K,).
-        clusterings: Sums by replicate and bin, shape (G, K): of the one clustering, or of both parents and of both.
-    """
-    if _replicates(clusterings) == 1:
-        return np.full(1, np.nan), np.full(1, np.nan)
-    group = sums.of_groups(_START)
-    weight = group.weighted.weight
-    spread = spread_of_means(lambda moments: moments.test_sum, [moments.over_bins() for moments in clusterings])
-    least = group.test_variance_if_calibrated()
-    variance = np.maximum(weight**2 * spread.variance, least)
-    statistic = np.where(variance > 0, group.weighted.test_sum / np.sqrt(variance), np.nan)
-    return statistic, _guarded_test(2 * scipy.special.stdtr(spread.degrees, -np.abs(statistic)), group, least)
-
-
-@np.errstate(divide="ignore", invalid="ignore")
-def hosmer_lemeshow_of_rows(sums: BinSums, variance: Floats, starts: NDArray[np.int64]) -> Tested:
-    """Statistic and p-value of every group where rows are independent; arguments as for `spiegelhalter_of_rows`.
-
-    Args:
-        sums: As for `spiegelhalter_of_rows`.
-        variance: Of the surplus of each bin, see `BinSums.variance_if_calibrated`.
-        starts: As for `spiegelhalter_of_rows`.
-    """
+def _hosmer_lemeshow_of_rows(sums: BinSums, variance: Floats, starts: Ints) -> _Tested:
+    """Statistic and p-value of every group where rows are independent, from the variance of the surplus of each bin."""
     pools, first = pooled(_counted(sums, variance), starts)
     is_excluded = np.logical_or.reduceat(_is_excluded(sums, variance), starts)
     sums, variance = sums.of_groups(pools), np.add.reduceat(variance, pools)
@@ -103,21 +75,13 @@ def hosmer_lemeshow_of_rows(sums: BinSums, variance: Floats, starts: NDArray[np.
 
 
 @np.errstate(divide="ignore", invalid="ignore")
-def hosmer_lemeshow_of_clusters(sums: BinSums, least: Floats, clusterings: Sequence[Moments]) -> Tested:
+def _hosmer_lemeshow_of_clusters(sums: BinSums, least: Floats, clusterings: Sequence[Moments]) -> _Tested:
     """Statistic and p-value of one group where only replicates are independent, shape (1,).
 
     Variances are those of independent rows times the design effect of all bins together, which is at least 1 (Rao &
     Scott 1981); with weights, in each bin that between replicates if it is larger. Correlations between bins are those
     between the sums of replicates.
-
-    Args:
-        sums: Of the bins of the group, shape (K,).
-        least: Variance of the surplus of each bin if rows were independent, see `BinSums.variance_if_calibrated`.
-        clusterings: As for `spiegelhalter_of_clusters`.
     """
-    replicates = _replicates(clusterings)
-    if replicates == 1:
-        return np.full(1, np.nan), np.full(1, np.nan)
     if _is_excluded(sums, least).any():
         return np.full(1, np.inf), np.zeros(1)
     pools, _ = pooled(_counted(sums, least), _START)
@@ -134,22 +98,12 @@ def hosmer_lemeshow_of_clusters(sums: BinSums, least: Floats, clusterings: Seque
     count = used.sum()
     squares = np.sum(correlation**2) - np.sum(np.diag(correlation) ** 2)
     # squares of correlations that are 0 are 1 / G on average
+    replicates = min(len(moments.weight) for moments in clusterings)
     squares = max((replicates * squares - count * (count - 1)) / (replicates - 1), 0.0)
     spread = 2 * squares + np.sum(_spread(sums, variance)[used])
     p_value = _chi_square(statistic, np.array([float(count)]), np.array([spread]))
     of_rows = np.sum(sums.weighted.surplus[used] ** 2 / least[used], keepdims=True)
     return statistic, _guarded(p_value, of_rows, _counted(sums, least).max(keepdims=True))
-
-
-def _guarded_test(p_value: Floats, groups: BinSums, least: Floats) -> Floats:
-    """The p-value of Spiegelhalter's test, see `_guarded`; `least` is `test_variance_if_calibrated`."""
-    positive, negative = groups.test_expected
-    return _guarded(p_value, groups.weighted.test_sum**2 / least, (positive + negative) ** 2 / least)
-
-
-def _replicates(clusterings: Sequence[Moments]) -> int:
-    """Fewest replicates of any clustering."""
-    return min(len(moments.weight) for moments in clusterings)
 
 
 def _between(clusterings: Sequence[Moments]) -> Floats:
@@ -182,10 +136,8 @@ def _counted(sums: BinSums, variance: Floats) -> Floats:
 def _guarded(p_value: Floats, square: Floats, chance: Floats) -> Floats:
     """The p-value of a statistic, at least Chebyshev's bound where chance amounts to less than one row.
 
-    Args:
-        p_value: Of the statistic by a distribution with a density.
-        square: The squared sum over its variance if scores are probabilities and rows independent.
-        chance: Variance of the number of rows that the sum is worth then.
+    If scores are probabilities and rows independent, `square` is the squared sum over its variance, and `chance` the
+    variance of the number of rows that the sum is worth.
     """
     return np.where(chance < 1, np.maximum(p_value, np.minimum(1 / square, 1.0)), p_value)
 
@@ -233,116 +185,56 @@ _SHARE = "precision"  # the proportion of hits among hits and misses
 
 
 @dataclass(frozen=True)
-class BinLimits:
-    """Limits of bins; nan where there are none.
+class _BinLimits:
+    """Limits of bins; nan where there are none."""
 
-    Attributes:
-        share: Of the share of true rows.
-        band: The same for all bins of a binning together.
-        gap: Of the share less the mean score.
-    """
-
-    share: Limits
-    band: Limits
-    gap: Limits
+    share: Limits  # of the share of true rows
+    band: Limits  # the same for all bins of a binning together
+    gap: Limits  # of the share less the mean score
 
 
-@dataclass(frozen=True)
-class ClusterSpread:
-    """The spread of the bins of one group between its replicates.
-
-    Attributes:
-        share: Sampling error of the share of true rows.
-        gap: Of its gap to the mean score.
-        replicates: Fewest replicates of any clustering that have rows in the bin.
-    """
-
-    share: Spread
-    gap: Spread
-    replicates: Floats
-
-    @classmethod
-    def of(cls, clusterings: Sequence[Moments]) -> ClusterSpread:
-        """From sums by replicate and bin, shape (G, K), of the one clustering, or of both parents and of both."""
-        present = [(moments.weight > 0).sum(axis=0).astype(np.float64) for moments in clusterings]
-        return cls(
-            spread_of_means(lambda moments: moments.hits, clusterings),
-            spread_of_means(lambda moments: moments.surplus, clusterings),
-            np.min(present, axis=0),
-        )
-
-    def known(self, variances: Floats) -> Floats:
-        """Variances, nan where a single replicate has rows."""
-        return np.where(self.replicates > 1, variances, np.nan)
-
-
-def sidak_level(confidence: float, bins: Floats) -> Floats:
+def _sidak_level(confidence: float, bins: Floats) -> Floats:
     """Level of each of so many limits that hold together with the confidence (Šidák 1967)."""
     return np.asarray(confidence ** (1 / np.maximum(bins, 1)))
 
 
-def bin_limits_of_rows(
-    sums: BinSums, heaviest: tuple[Floats, Floats] | None, confidence: float, level_of_band: Floats
-) -> BinLimits:
-    """Limits of bins where rows are independent.
-
-    Args:
-        sums: Of the bins, shape (N,).
-        heaviest: The heaviest weight of a positive and of a negative row of the group of each bin; None: no weights.
-        confidence: Such as 0.95.
-        level_of_band: Shape (N,), see `sidak_level`.
-    """
-    hits, weight = sums.weighted.hits, sums.weighted.weight
-    squares = None if heaviest is None else _confusion(sums.heavy.hits, sums.heavy.weight)
-    weights = None if squares is None or heaviest is None else Weights(squares, *heaviest)
-    share, band = (
-        intervals_of_rows(_confusion(hits, weight), weights, level, names=[_SHARE])[_SHARE]
-        for level in (confidence, level_of_band)
-    )
-    return BinLimits(share, band, _gap_limits(sums, share, sums.variance_of_share, sums.variance_of_gap))
+def _limits_of_rows(sums: BinSums, heaviest: tuple[Floats, Floats] | None, confidence: Floats | float) -> Limits:
+    """Limits of the share of true rows in bins where rows are independent; without weights there is no heaviest."""
+    weights = None if heaviest is None else Weights(_confusion(sums.heavy.hits, sums.heavy.weight), *heaviest)
+    counts = _confusion(sums.weighted.hits, sums.weighted.weight)
+    return intervals_of_rows(counts, weights, confidence, names=[_SHARE])[_SHARE]
 
 
-def bin_limits_of_clusters(
-    sums: BinSums,
+def _limits_of_clusters(
     clusterings: Sequence[Moments],
-    spread: ClusterSpread,
     heaviest: tuple[float, float] | None,
     confidence: float,
     resampling: Resampling | None,
-) -> BinLimits:
-    """Limits of the bins of one group where only replicates, groups of clusters, are independent.
-
-    Args:
-        sums: Of the bins, shape (K,).
-        clusterings: Sums by replicate and bin, as for `ClusterSpread.of`.
-        spread: What that gives.
-        heaviest: The heaviest weight of a positive and of a negative row of the group; None: no weights.
-        confidence: Such as 0.95.
-        resampling: How the bootstrap draws; None: limits of the closed form.
-    """
+) -> Limits:
+    """The same of one group where only replicates are independent; none where a single replicate has rows."""
     counts, *crossed = (_confusion(moments.hits, moments.weight, in_time=moments.in_time) for moments in clusterings)
+    lower, upper = intervals_of_clusters(
+        counts, confidence, heaviest=heaviest, names=[_SHARE], crossed=crossed, resampling=resampling
+    )[_SHARE]
+    return _where_spread(clusterings, lower), _where_spread(clusterings, upper)
 
-    def limits(level: float) -> Limits:
-        of_share = intervals_of_clusters(
-            counts, level, heaviest=heaviest, names=[_SHARE], crossed=crossed, resampling=resampling
-        )[_SHARE]
-        return _without_single(of_share, spread.replicates)
 
-    number, share = np.count_nonzero(sums.weighted.weight), limits(confidence)
-    band = limits(float(sidak_level(confidence, np.asarray(number)))) if number > 1 else share
-    return BinLimits(share, band, _gap_limits(sums, share, spread.share.variance, spread.gap.variance))
+def _between_replicates(name: str, clusterings: Sequence[Moments]) -> Spread:
+    """Sampling error of the mean of what replicates add up in a bin, such as of the gap for `surplus`."""
+    sums = [(getattr(moments, name), moments.weight) for moments in clusterings]
+    return spread_of_means(sums, in_time=clusterings[0].in_time)
+
+
+def _where_spread(clusterings: Sequence[Moments], values: Floats) -> Floats:
+    """Values, nan where a single replicate of a clustering has rows."""
+    fewest = np.min([(moments.weight > 0).sum(axis=0) for moments in clusterings], axis=0)
+    return np.where(fewest > 1, values, np.nan)
 
 
 def _confusion(hits: Floats, weight: Floats, *, in_time: bool = False) -> Confusion:
     """Hits and misses as true and false positives, whose share is a precision."""
     nothing = np.zeros_like(hits)
     return Confusion(hits, weight - hits, nothing, nothing, in_time=in_time)
-
-
-def _without_single(limits: Limits, replicates: Floats) -> Limits:
-    """No limits where a single replicate has rows, which has no spread."""
-    lower, upper = (np.where(replicates > 1, limit, np.nan) for limit in limits)
-    return lower, upper
 
 
 @np.errstate(divide="ignore", invalid="ignore")
@@ -353,26 +245,15 @@ def _gap_limits(sums: BinSums, share: Limits, of_share: Floats, of_gap: Floats) 
     return lower, upper
 
 
-# What bins of scores say of calibration, with limits and tests: of independent rows, or of independent clusters.
-
-
 @dataclass(frozen=True)
 class Estimates:
-    """Limits, variances and tests of groups; nan where there are none.
+    """Limits, variances and tests of groups; nan where there are none."""
 
-    Attributes:
-        bins: Limits of the bins, shape (N,).
-        gap: Limits of the gap of all rows of every group, shape (groups,).
-        variances: Of bins and groups.
-        spiegelhalter: Statistic and p-value of every group, shape (groups,).
-        hosmer_lemeshow: Likewise.
-    """
-
-    bins: BinLimits
-    gap: Limits
-    variances: Variances
-    spiegelhalter: Tested
-    hosmer_lemeshow: Tested
+    bins: _BinLimits  # limits of the bins, shape (N,)
+    gap: Limits  # limits of the gap of all rows of every group, shape (groups,)
+    variances: Variances  # of bins and groups
+    spiegelhalter: _Tested  # statistic and p-value of every group, shape (groups,)
+    hosmer_lemeshow: _Tested  # likewise
 
 
 @np.errstate(divide="ignore", invalid="ignore")
@@ -390,20 +271,22 @@ def estimates_of_rows(
     """
     groups, count = sums.of_groups(starts), len(sums.rows)
     number_of_bins = np.diff([*starts, count]).astype(np.float64)
-    levels = sidak_level(confidence, number_of_bins)[group_of_bins(starts, count)]
+    levels = _sidak_level(confidence, number_of_bins)[group_of_bins(starts, count)]
     variance = sums.variance_if_calibrated(starts)
     heaviest_of_groups = None if heaviest is None else (heaviest[0][starts], heaviest[1][starts])
+    share, of_all = _limits_of_rows(sums, heaviest, confidence), _limits_of_rows(groups, heaviest_of_groups, confidence)
+    of_bins = _gap_limits(sums, share, sums.variance_of_share, sums.variance_of_gap)
     return Estimates(
-        bins=bin_limits_of_rows(sums, heaviest, confidence, levels),
-        gap=bin_limits_of_rows(groups, heaviest_of_groups, confidence, np.full(len(starts), confidence)).gap,
+        bins=_BinLimits(share, _limits_of_rows(sums, heaviest, levels), of_bins),
+        gap=_gap_limits(groups, of_all, groups.variance_of_share, groups.variance_of_gap),
         variances=Variances(
             sums.variance_of_share,
             sums.variance_of_gap,
             variance / sums.weighted.weight**2,
             groups.variance_of_share,
         ),
-        spiegelhalter=spiegelhalter_of_rows(sums, starts),
-        hosmer_lemeshow=hosmer_lemeshow_of_rows(sums, variance, starts),
+        spiegelhalter=_spiegelhalter(groups, groups.test_variance, scipy.special.ndtr),
+        hosmer_lemeshow=_hosmer_lemeshow_of_rows(sums, variance, starts),
     )
 
 
@@ -424,37 +307,44 @@ def estimates_of_clusters(
         confidence: Of the limits, such as 0.95.
         resampling: How the bootstrap draws; None: limits of the closed form.
     """
-    start = np.zeros(1, dtype=np.int64)
-    together, together_by_replicate = sums.of_groups(start), [moments.over_bins() for moments in clusterings]
-    spread, spread_together = ClusterSpread.of(clusterings), ClusterSpread.of(together_by_replicate)
-    least = sums.variance_if_calibrated(start)
-    variance = np.fmax(spread.known(spread.gap.variance), least / sums.weighted.weight**2)
+    group, of_group = sums.of_groups(_START), [moments.over_bins() for moments in clusterings]
+    # limits and variances of bins, and of all bins together
+    (of_share, of_gap), (of_all, gap_of_all) = (
+        [_between_replicates(name, replicates).variance for name in ("hits", "surplus")]
+        for replicates in (clusterings, of_group)
+    )
+    share = band = _limits_of_clusters(clusterings, heaviest, confidence, resampling)
+    if (number := np.count_nonzero(sums.weighted.weight)) > 1:
+        level = float(_sidak_level(confidence, np.asarray(number)))
+        band = _limits_of_clusters(clusterings, heaviest, level, resampling)
+    least = sums.variance_if_calibrated(_START)
+    known_gap = _where_spread(clusterings, of_gap)
+    # tests, which one replicate has none of
+    spiegelhalter = hosmer_lemeshow = np.full(1, np.nan), np.full(1, np.nan)
+    if min(len(moments.weight) for moments in clusterings) > 1:
+        tested = _between_replicates("test_sum", of_group)
+        student = partial(scipy.special.stdtr, tested.degrees)
+        spiegelhalter = _spiegelhalter(group, group.weighted.weight**2 * tested.variance, student)
+        hosmer_lemeshow = _hosmer_lemeshow_of_clusters(sums, least, clusterings)
     return Estimates(
-        bins=bin_limits_of_clusters(sums, clusterings, spread, heaviest, confidence, resampling),
-        gap=bin_limits_of_clusters(
-            together, together_by_replicate, spread_together, heaviest, confidence, resampling
-        ).gap,
+        bins=_BinLimits(share, band, _gap_limits(sums, share, of_share, of_gap)),
+        gap=_gap_limits(group, _limits_of_clusters(of_group, heaviest, confidence, resampling), of_all, gap_of_all),
         variances=Variances(
-            spread.known(spread.share.variance),
-            spread.known(spread.gap.variance),
-            variance,
-            spread_together.known(spread_together.share.variance),
+            _where_spread(clusterings, of_share),
+            known_gap,
+            np.fmax(known_gap, least / sums.weighted.weight**2),
+            _where_spread(of_group, of_all),
         ),
-        spiegelhalter=spiegelhalter_of_clusters(sums, clusterings),
-        hosmer_lemeshow=hosmer_lemeshow_of_clusters(sums, least, clusterings),
+        spiegelhalter=spiegelhalter,
+        hosmer_lemeshow=hosmer_lemeshow,
     )
 
 
-def joined(estimates: Sequence[Estimates]) -> Estimates:
+def joined(items: Sequence[Any]) -> Any:  # noqa: ANN401 - arrays, tuples of them, or the dataclasses that hold them
     """Estimates of several groups, one after the other."""
-    joined_estimates: Estimates = _joined(estimates)
-    return joined_estimates
-
-
-def _joined(items: Sequence[Any]) -> Any:  # noqa: ANN401 - arrays, tuples of them, or the dataclasses that hold them
-    if isinstance(items[0], np.ndarray):
+    of_first = items[0]
+    if isinstance(of_first, np.ndarray):
         return np.concatenate(items)
-    if isinstance(items[0], tuple):
-        return tuple(_joined(entries) for entries in zip(*items, strict=True))
-    names = [field.name for field in fields(items[0])]
-    return type(items[0])(*(_joined([getattr(item, name) for item in items]) for name in names))
+    if isinstance(of_first, tuple):
+        return tuple(map(joined, zip(*items, strict=True)))
+    return type(of_first)(*(joined([getattr(item, field.name) for item in items]) for field in fields(of_first)))

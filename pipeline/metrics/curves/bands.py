@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ..uncertainty.proportions import Confusion, Weights
 
 
-# Critical values of simultaneous bands, which hold the whole curve of precision and recall, or the whole ROC curve.
+# _Critical values of simultaneous bands, which hold the whole curve of precision and recall, or the whole ROC curve.
 #
 # Limits at single thresholds hold the truth at each threshold with their confidence, and miss it somewhere far more
 # often. A band takes the same limits with a critical value c in place of the normal quantile z, so that all of them
@@ -32,9 +32,10 @@ if TYPE_CHECKING:
 # The errors of a curve come from the same rows, and so are nearly normal together. Their joint distribution is drawn:
 #
 # - *Independent rows.* Every bin of scores has normal noise with the variance of its count, or of its sum of weights,
-# positives and negatives each by themselves. Running sums of the noise are the errors of tp and fp at every threshold;
-# from these the errors of the ratios follow by the delta method. Where class sizes are fixed, the noise of a class adds
-# up to 0. - *Clusters.* The contribution of a cluster to the error of a ratio p = h / (h + m) is h_g (1 - p) - m_g p.
+#   positives and negatives each by themselves. Running sums of the noise are the errors of tp and fp at each threshold;
+#   from these the errors of the ratios follow by the delta method. Where class sizes are fixed, the noise of a class
+#   adds up to 0.
+# - *Clusters.* The contribution of a cluster to the error of a ratio p = h / (h + m) is h_g (1 - p) - m_g p.
 # Each cluster gets one normal multiplier for all its contributions; of rows with two parents a cluster of either.
 #
 # Normal noise has no Student's t and no bounds at 0 and 1; limits have both. So c serves as a level: `bands` takes the
@@ -42,12 +43,12 @@ if TYPE_CHECKING:
 
 
 Floats: TypeAlias = "NDArray[np.float64]"
-Method: TypeAlias = Literal["sup_t_rows", "sup_t_clusters", "sup_t_sample", "bonferroni"]
+_Method: TypeAlias = Literal["sup_t_rows", "sup_t_clusters", "sup_t_sample", "bonferroni"]
 
 RATIOS = ("precision", "recall", "fpr")
 CURVES = (("recall", "precision"), ("recall", "fpr"))  # the ratios whose limits hold a curve together
 DRAWS = 1999
-FEWEST_BEYOND = 20  # draws beyond a critical value; with fewer it is not known
+_FEWEST_BEYOND = 20  # draws beyond a critical value; with fewer it is not known
 _DIGITS = 1000  # critical values are rounded up to so many parts of 1, the same on every machine
 _CELLS_AT_ONCE = 250_000
 _ROUNDING = 1e-12  # what is no more beside a whole class is nothing but rounding
@@ -56,30 +57,19 @@ _UNSEEN = 0.5
 
 @dataclass(frozen=True)
 class Largest:
-    """The largest standardised error of each ratio over all thresholds, draw by draw.
+    """The largest standardised error of each ratio over all thresholds, draw by draw."""
 
-    Attributes:
-        draws: By ratio, shape (B,); 0 where a ratio has no spread at any threshold.
-        looks: By ratio, the number of thresholds at which it is defined.
-        method: How the errors were drawn.
-    """
-
-    draws: dict[str, Floats]
-    looks: dict[str, int]
-    method: Method
+    draws: dict[str, Floats]  # by ratio, shape (B,); 0 where a ratio has no spread at any threshold
+    looks: dict[str, int]  # by ratio, the number of thresholds at which it is defined
+    method: _Method  # how the errors were drawn
 
 
 @dataclass(frozen=True)
-class Critical:
-    """The numbers that replace the normal quantile in the limits of a band.
+class _Critical:
+    """The numbers that replace the normal quantile in the limits of a band."""
 
-    Attributes:
-        values: By ratio, c.
-        method: How they were found.
-    """
-
-    values: dict[str, float]
-    method: Method
+    values: dict[str, float]  # by ratio, c
+    method: _Method  # how they were found
 
     def confidence(self, name: str) -> float:
         """The two-sided confidence of the limits at single thresholds that make the band of a ratio."""
@@ -99,18 +89,10 @@ def spread_out(size: int, most: int) -> NDArray[np.int64]:
 
 
 @np.errstate(divide="ignore", invalid="ignore")
-def largest_of_rows(
+def _largest_of_rows(
     counts: Confusion, squares: Confusion, *, fixed_sizes: bool = False, draws: int = DRAWS, seed: int = 0
 ) -> Largest:
-    """The largest errors where rows are independent.
-
-    Args:
-        counts: Shape (K,), thresholds rising: counts, or sums of weights.
-        squares: Sums of squared weights, of the same shape; the counts where every row counts once.
-        fixed_sizes: Whether every sample has as many positives and as many negatives; else as many rows.
-        draws: Number of draws.
-        seed: The same seed gives the same draws.
-    """
+    """The largest errors where rows are independent, of sums of weights and of squared weights, shape (K,)."""
     sides = np.array([[counts.tp, counts.fn], [counts.fp, counts.tn]], dtype=np.float64)[:, :, ::-1]
     variances = np.array([[squares.tp, squares.fn], [squares.fp, squares.tn]], dtype=np.float64)[:, :, ::-1]
     retrieved, rates = variances[:, 0], sides[:, 0] / sides.sum(axis=1)
@@ -148,17 +130,11 @@ def _noise(scales: Floats, draws: int, seed: int) -> Iterator[Floats]:
 
 @dataclass(frozen=True)
 class _Ratio:
-    """The standardised error of a ratio of hits and misses, linear in the errors of both.
+    """The standardised error of a ratio of hits and misses, linear in the errors of both."""
 
-    Attributes:
-        used: Shape (K,): where it has a spread, even if the share itself is 0 or 1.
-        of_hits: What an error of the hits adds, at the thresholds that are used.
-        of_misses: What an error of the misses takes away.
-    """
-
-    used: NDArray[np.bool_]
-    of_hits: Floats
-    of_misses: Floats
+    used: NDArray[np.bool_]  # shape (K,): where it has a spread, even if the share itself is 0 or 1
+    of_hits: Floats  # what an error of the hits adds, at the thresholds that are used
+    of_misses: Floats  # what an error of the misses takes away
 
     @classmethod
     def of(cls, hits: Floats, misses: Floats, variance_of_hits: Floats, variance_of_misses: Floats) -> _Ratio:
@@ -184,16 +160,12 @@ def _largest(errors: Floats) -> Floats:
 
 
 @np.errstate(divide="ignore", invalid="ignore")
-def largest_of_clusters(parents: Sequence[Confusion], *, draws: int = DRAWS, seed: int = 0) -> Largest:
-    """The largest errors where only replicates, groups of clusters, are independent.
+def _largest_of_clusters(parents: Sequence[Confusion], *, draws: int = DRAWS, seed: int = 0) -> Largest:
+    """The largest errors where only replicates, groups of clusters, are independent, of counts of shape (G, K).
 
-    Args:
-        parents: Counts or weights of each replicate, shape (G, K), in any order of the thresholds; of rows with two
-            parents by each, as each of their replicates has a multiplier of its own.
-        draws: Number of draws.
-        seed: The same seed gives the same draws.
+    Of rows with two parents they are counts by each, as each of their replicates has a multiplier of its own.
     """
-    by_parent = [_by_ratio(*(np.asarray(side, dtype=np.float64) for side in _sides(parent))) for parent in parents]
+    by_parent = [_by_ratio(*(np.asarray(side, dtype=np.float64) for side in parent.outcomes)) for parent in parents]
     looks = {name: int(((hits + misses).sum(axis=0) > 0).sum()) for name, hits, misses in by_parent[0]}
     contributions = {of_ratio[0][0]: _contributions(of_ratio) for of_ratio in zip(*by_parent, strict=True)}
     number, width = sum(len(parent.tp) for parent in parents), parents[0].tp.shape[1]
@@ -204,10 +176,6 @@ def largest_of_clusters(parents: Sequence[Confusion], *, draws: int = DRAWS, see
         for name, of_ratio in contributions.items():
             largest[name].append(_largest(multipliers @ of_ratio))
     return Largest({name: np.concatenate(blocks) for name, blocks in largest.items()}, looks, "sup_t_clusters")
-
-
-def _sides(counts: Confusion) -> tuple[Floats, Floats, Floats, Floats]:
-    return counts.tp, counts.fp, counts.fn, counts.tn
 
 
 def _contributions(by_parent: Sequence[tuple[str, Floats, Floats]]) -> Floats:
@@ -222,36 +190,32 @@ def _contributions(by_parent: Sequence[tuple[str, Floats, Floats]]) -> Floats:
     return np.asarray(every[:, used] / scale[used])
 
 
-def critical_values(largest: Largest, confidence: float) -> Critical:
+def _critical_values(largest: Largest, confidence: float) -> _Critical:
     """The critical value of every ratio, such that both curves are held with the confidence.
 
     Recall belongs to both curves and has one band, with the larger of the values that hold precision and recall, and
     recall and the false positive rate. The value of the other ratio is then as small as the confidence of its curve
     allows. No value is below the normal quantile, or above that of Bonferroni's correction, which takes the place of
     draws where the confidence is so high that these say too little.
-
-    Args:
-        largest: The largest errors.
-        confidence: Such as 0.95.
     """
     bounds = _bonferroni(largest.looks, confidence)
     draws = min(len(values) for values in largest.draws.values())
-    if (draws + 1) * (1 - confidence) < FEWEST_BEYOND - 1e-9:
-        return Critical(bounds, "bonferroni")
+    if (draws + 1) * (1 - confidence) < _FEWEST_BEYOND - 1e-9:
+        return _Critical(bounds, "bonferroni")
     least = float(-scipy.special.ndtri((1 - confidence) / 2))
     values = {name: min(max(least, value), bounds[name]) for name, value in _sup_t(largest.draws, confidence).items()}
     rounded = {name: math.ceil(values[name] * _DIGITS) / _DIGITS for name in RATIOS}
-    return Critical(rounded, largest.method)
+    return _Critical(rounded, largest.method)
 
 
 def _bonferroni(looks: Mapping[str, int], confidence: float) -> dict[str, float]:
-    """Critical values of Bonferroni's correction over the thresholds of both ratios of a curve."""
+    """_Critical values of Bonferroni's correction over the thresholds of both ratios of a curve."""
     of_curves = [-float(scipy.special.ndtri((1 - confidence) / 2 / max(looks[a] + looks[b], 1))) for a, b in CURVES]
     return {"precision": of_curves[0], "recall": max(of_curves), "fpr": of_curves[1]}
 
 
 def _sup_t(draws: Mapping[str, Floats], confidence: float) -> dict[str, float]:
-    """Critical values of the draws alone."""
+    """_Critical values of the draws alone."""
     recall = max(_quantile(np.maximum(draws[first], draws[second]), confidence) for first, second in CURVES)
     values = {"recall": recall}
     for _, name in CURVES:
@@ -268,7 +232,7 @@ def _quantile(values: Floats, confidence: float) -> float:
 
 # Simultaneous bands of precision, recall and the false positive rate over all thresholds of a group.
 #
-# A band has the limits of single thresholds at a higher confidence, see `critical_values`, with two differences:
+# A band has the limits of single thresholds at a higher confidence, see `_critical_values`, with two differences:
 #
 # - *Recall and the false positive rate never rise with the threshold.* As all limits hold together, a lower limit holds
 #   at every lower threshold, too, and an upper limit at every stricter one. So the band of a rate is nowhere wider than
@@ -289,12 +253,7 @@ _FALLING = ("recall", "fpr")
 
 @dataclass(frozen=True)
 class Draws:
-    """How errors are drawn.
-
-    Attributes:
-        number: Number of draws.
-        seed: The same seed gives the same draws.
-    """
+    """How many errors are drawn, and their seed: the same gives the same draws."""
 
     number: int = DRAWS
     seed: int = 0
@@ -302,15 +261,10 @@ class Draws:
 
 @dataclass(frozen=True)
 class Band:
-    """The band of one group.
+    """The band of one group."""
 
-    Attributes:
-        limits: By ratio, shape (K,), thresholds rising; nan where there is none.
-        critical: What took the place of the normal quantile.
-    """
-
-    limits: dict[str, Limits]
-    critical: Critical
+    limits: dict[str, Limits]  # by ratio, shape (K,), thresholds rising; nan where there is none
+    critical: _Critical  # what took the place of the normal quantile
 
 
 def band_of_rows(
@@ -334,8 +288,8 @@ def band_of_rows(
     """
     draws = draws or Draws()
     squares = counts if weights is None else weights.squares
-    largest = largest_of_rows(counts, squares, fixed_sizes=fixed_sizes, draws=draws.number, seed=draws.seed)
-    critical = critical_values(largest, confidence)
+    largest = _largest_of_rows(counts, squares, fixed_sizes=fixed_sizes, draws=draws.number, seed=draws.seed)
+    critical = _critical_values(largest, confidence)
     limits: dict[str, Limits] = {}
     for name in RATIOS:
         level = critical.confidence(name)
@@ -356,15 +310,15 @@ def band_of_clusters(
 
     Args:
         replicates: Shape (G, K): counts or weights of each replicate, thresholds rising.
-        confidence: That the limits of a curve hold at all thresholds, such as 0.95.
-        single: The limits of single thresholds, by ratio.
-        heaviest: The heaviest weight of a positive and of a negative row; None: every weight is 1.
-        crossed: The same of the second parent of rows that have two, and of the intersections of both.
-        draws: How errors are drawn; None: as ever.
+        confidence: As for `band_of_rows`.
+        single: Likewise.
+        heaviest: As for `intervals_of_clusters`.
+        crossed: Likewise.
+        draws: As for `band_of_rows`.
     """
     draws = draws or Draws()
     parents = (replicates, *crossed[:1])
-    critical = critical_values(largest_of_clusters(parents, draws=draws.number, seed=draws.seed), confidence)
+    critical = _critical_values(_largest_of_clusters(parents, draws=draws.number, seed=draws.seed), confidence)
     fewest_degrees = float(np.nan_to_num(min((_effective(parent) - 1) / 2 for parent in parents)))
     limits: dict[str, Limits] = {}
     for name in RATIOS:
@@ -395,7 +349,7 @@ def band_of_sample(
         single: Limits of single thresholds.
         scarcest: Shape (K,): labelled rows with the outcome that fewest have.
     """
-    critical = critical_values(largest, confidence)
+    critical = _critical_values(largest, confidence)
     normal = -float(scipy.special.ndtri((1 - confidence) / 2))
     limits: dict[str, Limits] = {}
     for name in RATIOS:

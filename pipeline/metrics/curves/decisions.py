@@ -19,17 +19,16 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from ..uncertainty.jackknife import Floats
+    from ..uncertainty.jackknife import Floats, Limits
     from ..uncertainty.replicates import Resampling
 
-    Limits: TypeAlias = tuple[Floats, Floats]
     Ints: TypeAlias = NDArray[np.int64]
 
 
 MAX_DECIMALS = 9
-MAX_COST = 1e9
+_MAX_COST = 1e9
 
-Amount = Annotated[float, Field(ge=-MAX_COST, le=MAX_COST)]
+_Amount = Annotated[float, Field(ge=-_MAX_COST, le=_MAX_COST)]
 
 
 def short(value: float) -> str:
@@ -50,10 +49,10 @@ class Cost(BaseModel):
 
     model_config = ConfigDict(defer_build=True, frozen=True, extra="forbid")
 
-    fp: Amount
-    fn: Amount
-    tp: Amount = 0.0
-    tn: Amount = 0.0
+    fp: _Amount
+    fn: _Amount
+    tp: _Amount = 0.0
+    tn: _Amount = 0.0
 
     @model_validator(mode="after")
     def _reasonable(self) -> Cost:
@@ -96,12 +95,12 @@ class Cost(BaseModel):
 # arguments give it without a correction for the number of thresholds, which may be as many as there are scores:
 #
 # - Recall never rises with the threshold, so there is a strictest threshold that keeps the minimum. The thresholds are
-# tested from the lowest up until a test fails, each at the full level: to pass one that is too strict, the test of the
-# lowest of these must err (closed, fixed-sequence tests: Maurer, Hothorn & Lehmacher 1995). - Precision may rise and
-# fall. Its thresholds are tested in sequences from stricter to lower ones, each sequence until a test fails. A sequence
-# starts where a number of rows is retrieved that does not depend on labels: at the fewest rows that could pass, if all
-# were true, at four times as many, and so on. Every sequence has its share of the level (fixed sequences with several
-# starts: Angelopoulos, Bates, Candès, Jordan & Lei 2025, section 4.2).
+#   tested from the lowest up until a test fails, each at the full level: to pass one that is too strict, the test of
+#   the lowest of these must err (closed, fixed-sequence tests: Maurer, Hothorn & Lehmacher 1995).
+# - Precision may rise and fall. Its thresholds are tested in sequences from stricter to lower ones, each sequence until
+#   a test fails. A sequence starts where a number of rows is retrieved that does not depend on labels: at the fewest
+#   rows that could pass, if all were true, at four times as many, and so on. Every sequence has its share of the level
+#   (fixed sequences with several starts: Angelopoulos, Bates, Candès, Jordan & Lei 2025, section 4.2).
 #
 # The tests are one-sided limits, so that a promise is as good as these are for a single threshold.
 
@@ -128,16 +127,9 @@ def keeps_recall(lower: Lower, minimum: float, confidence: float) -> Bools:
 
 
 def keeps_precision(lower: Lower, retrieved: Floats, minimum: float, confidence: float) -> Bools:
-    """Whether each threshold keeps a minimum precision.
+    """Whether each threshold keeps a minimum precision, shape (K,).
 
-    Args:
-        lower: Lower limits of precision, shape (K,), at rising thresholds; nan where there is none.
-        retrieved: Rows that each threshold retrieves, shape (K,), not rising.
-        minimum: The least precision.
-        confidence: Of all that pass together, such as 0.95.
-
-    Returns:
-        Shape (K,).
+    Arguments are those of `keeps_recall`, with the rows that each threshold retrieves, which do not rise.
     """
     starts = _starts(retrieved, minimum, 1 - confidence)
     keeps = np.zeros(len(retrieved), dtype=np.bool_)
@@ -223,15 +215,13 @@ def cross_fitted(counts: Sequence[NDArray[Any]], choose: Choice) -> list[Floats]
 def at_choices(count: NDArray[Any], chosen: Ints) -> NDArray[Any]:
     """Counts by replicate at the threshold of its fold, shape (G, 1), from those at all thresholds, shape (G, K).
 
-    Args:
-        count: The counts; the g-th replicate is in fold g modulo F, as in `by_fold`.
-        chosen: The number of the threshold of each fold, shape (F,).
+    The g-th replicate is in fold g modulo F, as in `by_fold`; of each fold the number of its threshold is given.
     """
     return np.take_along_axis(count, chosen[np.arange(len(count)) % len(chosen), None], axis=1)
 
 
 def split_rows(
-    retrieved: Ints, total: int, weights: tuple[Floats, float] | None = None, *, folds: int = FOLDS, seed: int = 0
+    retrieved: Ints, total: int, weights: tuple[Floats, float] | None = None, *, seed: int = 0
 ) -> tuple[Floats, Floats]:
     """Counts of independent rows, each in a fold at random, as replicates for `cross_fitted`.
 
@@ -241,14 +231,13 @@ def split_rows(
         retrieved: Rows at or above rising thresholds, shape (K,).
         total: All rows.
         weights: The same of their weights, which rows of one bin then share equally; None: counts are wanted.
-        folds: How many folds.
         seed: The same seed gives the same folds.
 
     Returns:
-        By fold: what is at or above each threshold, shape (folds, K), and all there is, shape (folds, 1).
+        By fold, of which there are F: what is at or above each threshold, shape (F, K), and all there is, shape (F, 1).
     """
     bins = _bins(retrieved, total)
-    split = np.random.default_rng(seed).multinomial(bins, np.full(folds, 1 / folds)).T.astype(np.float64)
+    split = np.random.default_rng(seed).multinomial(bins, np.full(FOLDS, 1 / FOLDS)).T.astype(np.float64)
     if weights is not None:
         split *= np.divide(_bins(*weights), bins, out=np.zeros(len(bins)), where=bins > 0)
     return split[:, 1:][:, ::-1].cumsum(axis=1)[:, ::-1], split.sum(axis=1, keepdims=True)
@@ -258,9 +247,6 @@ def _bins(retrieved: NDArray[Any], total: float) -> NDArray[Any]:
     """Rows that no threshold retrieves, and rows that each threshold retrieves beyond the next higher one."""
     at_or_above = np.concatenate([[total], retrieved, [0]])
     return np.asarray(at_or_above[:-1] - at_or_above[1:])
-
-
-# What thresholds mean for decisions: costs and net benefit, alerts shared out over groups, other prevalences.
 
 
 # The mean of what rows are worth by their outcome: cost per row, and net benefit.
@@ -278,14 +264,7 @@ _SHARE = "recall"  # of hits, given as true positives, and misses, given as fals
 
 @dataclass(frozen=True)
 class Payoffs:
-    """The worth of each outcome: one number, or one for each threshold.
-
-    Attributes:
-        tp: A true positive.
-        fp: A false positive.
-        fn: A false negative.
-        tn: A true negative.
-    """
+    """The worth of a true positive, a false positive, a false negative and a true negative, perhaps by threshold."""
 
     tp: Floats | float
     fp: Floats | float
@@ -323,16 +302,7 @@ class Payoffs:
 
     @np.errstate(divide="ignore", invalid="ignore")
     def limits_of_rows(self, counts: Confusion, weights: Weights | None, confidence: float) -> Limits:
-        """Limits of the mean where rows are independent.
-
-        Args:
-            counts: Counts, or sums of weights, of the shape of the values or of one that broadcasts.
-            weights: What else is known of the weights; None: every weight is 1.
-            confidence: Such as 0.95.
-
-        Returns:
-            nan without any row.
-        """
+        """Limits of the mean where rows are independent, as for `intervals_of_rows`; nan without any row."""
         low, width = self._range()
         units = [(value - low) / width for value in self.values]
         hits, misses = _total(counts, units), _total(counts, [1 - unit for unit in units])
@@ -357,15 +327,7 @@ class Payoffs:
     ) -> Limits:
         """Limits of the mean of one group where only replicates, groups of clusters, are independent.
 
-        Args:
-            replicates: Shape (G, K): counts or weights of each replicate; values are numbers or of shape (K,).
-            confidence: Such as 0.95.
-            heaviest: The heaviest weight of a positive and of a negative row; None: every weight is 1.
-            crossed: As for `intervals_of_clusters`.
-            resampling: Likewise.
-
-        Returns:
-            Shape (K,); nan for one replicate of any parent.
+        The arguments are as for `intervals_of_clusters`, the values numbers or of shape (K,), as the limits are.
         """
         low, width = self._range()
         units = [(value - low) / width for value in self.values]
@@ -383,8 +345,8 @@ class Payoffs:
 
 def _total(counts: Confusion, values: Sequence[Floats | float]) -> Floats:
     """The sum of values over rows."""
-    sides = (counts.tp, counts.fp, counts.fn, counts.tn)
-    return np.asarray(sum(np.asarray(side, np.float64) * value for side, value in zip(sides, values, strict=True)))
+    outcomes = zip(counts.outcomes, values, strict=True)
+    return np.asarray(sum(np.asarray(side, np.float64) * value for side, value in outcomes))
 
 
 def _as_share(hits: Floats, misses: Floats, *, in_time: bool = False) -> Confusion:
@@ -468,17 +430,11 @@ def _choices(retrieved: Ints, hits: Ints, capacity: int) -> list[int]:
 
 @dataclass(frozen=True)
 class Rate:
-    """A rate with its limits; arrays of one shape, nan where undefined.
+    """A rate with its limits; arrays of one shape, nan where undefined."""
 
-    Attributes:
-        value: The rate.
-        lower: Its lower limit.
-        upper: Its upper limit.
-    """
-
-    value: Floats
-    lower: Floats
-    upper: Floats
+    value: Floats  # the rate
+    lower: Floats  # its lower limit
+    upper: Floats  # its upper limit
 
     @property
     def sides(self) -> tuple[Floats, Floats, Floats]:
@@ -496,17 +452,11 @@ class Rate:
 
 @dataclass(frozen=True)
 class Rates:
-    """Recall and false positive rate at thresholds.
+    """Recall and false positive rate at thresholds."""
 
-    Attributes:
-        recall: Share of the positives that is retrieved.
-        fpr: Share of the negatives that is.
-        correlation: Of the errors of both, of their shape; 0 where rows are independent.
-    """
-
-    recall: Rate
-    fpr: Rate
-    correlation: Floats
+    recall: Rate  # share of the positives that is retrieved
+    fpr: Rate  # share of the negatives that is
+    correlation: Floats  # of the errors of both, of their shape; 0 where rows are independent
 
     def precision(self, prevalence: float) -> Rate:
         """Share of positives among what is retrieved; nan where nothing is."""
@@ -522,7 +472,7 @@ class Rates:
     def f1(self, prevalence: float) -> Rate:
         """Harmonic mean of precision and recall."""
         positives, retrieved = self.recall.scaled(prevalence), self.fpr.scaled(1 - prevalence, prevalence)
-        lower, upper = ratio_limits(positives, retrieved, self.correlation)
+        lower, upper = _ratio_limits(positives, retrieved, self.correlation)
         sides = (positives.value / retrieved.value, lower, upper)
         value, lower, upper = (2 * side / (1 + side) for side in (np.minimum(side, 1.0) for side in sides))
         return Rate(value, np.minimum(lower, value), np.maximum(upper, value))
@@ -553,7 +503,7 @@ class Rates:
 @np.errstate(divide="ignore", invalid="ignore", over="ignore")
 def _of_odds(over: Rate, under: Rate, factor: float, correlation: Floats) -> Rate:
     """The share whose odds are the ratio of two rates times a factor."""
-    lower, upper = (factor * limit for limit in ratio_limits(over, under, correlation))
+    lower, upper = (factor * limit for limit in _ratio_limits(over, under, correlation))
     value = factor * over.value / (factor * over.value + under.value)
     # infinite odds are a share of 1
     lower, upper = (np.where(np.isinf(odds), 1.0, odds / (1 + odds)) for odds in (lower, upper))
@@ -561,20 +511,12 @@ def _of_odds(over: Rate, under: Rate, factor: float, correlation: Floats) -> Rat
 
 
 @np.errstate(divide="ignore", invalid="ignore", over="ignore")
-def ratio_limits(over: Rate, under: Rate, correlation: Floats) -> Limits:
+def _ratio_limits(over: Rate, under: Rate, correlation: Floats) -> Limits:
     """Limits of the ratio of two rates, recovered from the limits of both.
 
     A ratio θ is inside if over - θ under is nearer to 0 than the distances of both to their limits allow together,
-    which gives a quadratic for each limit (Donner & Zou 2012, with the correlation as in Zou & Donner 2008).
-
-    Args:
-        over: The rate in the numerator.
-        under: The rate in the denominator.
-        correlation: Of the errors of both.
-
-    Returns:
-        Shape of the rates; the upper limit is infinite where the denominator may be 0, and both are nan where a rate or
-        one of its limits is.
+    which gives a quadratic for each limit (Donner & Zou 2012, with the correlation as in Zou & Donner 2008). The upper
+    limit is infinite where the denominator may be 0, and both are nan where a rate or one of its limits is.
     """
 
     def products(of_over: Floats, of_under: Floats) -> tuple[Floats, Floats, Floats]:
@@ -601,19 +543,15 @@ def ratio_limits(over: Rate, under: Rate, correlation: Floats) -> Limits:
 def correlation_of_rates(clusterings: Sequence[Confusion]) -> Floats:
     """The correlation of the errors of recall and false positive rate between clusters; 0 where one does not vary.
 
-    Args:
-        clusterings: Counts by replicate, of shape (G, K), G ≥ 2; of rows with two parents by each of them and by their
-            intersections, whose moments are combined as variances are (`spread.combined`).
+    Counts by replicate have the shape (G, K), G ≥ 2; those of two parents and of their intersections are combined as
+    variances are (`clusters.combined`).
     """
-    moments = [_moments(counts) for counts in clusterings]
+    moments = []
+    for counts in clusterings:
+        tp, fp, fn, tn = map(leave_one_out, counts.outcomes)
+        recall, fpr = tp / (tp + fn), fp / (fp + tn)
+        moments.append((covariance(recall), covariance(fpr), covariance(recall, fpr)))
     of_recall, of_fpr, shared = moments[0]
     if len(moments) > 1:
         of_recall, of_fpr, shared = (first + second - both for first, second, both in zip(*moments, strict=True))
     return np.asarray(np.clip(np.nan_to_num(shared / np.sqrt(of_recall * of_fpr), posinf=0.0, neginf=0.0), -1.0, 1.0))
-
-
-def _moments(counts: Confusion) -> tuple[Floats, Floats, Floats]:
-    """Jackknife variances of recall and of the false positive rate, and their covariance."""
-    tp, fp, fn, tn = (leave_one_out(side) for side in (counts.tp, counts.fp, counts.fn, counts.tn))
-    recall, fpr = tp / (tp + fn), fp / (fp + tn)
-    return covariance(recall), covariance(fpr), covariance(recall, fpr)

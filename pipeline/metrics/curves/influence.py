@@ -28,7 +28,7 @@ from ..uncertainty.clusters import (
 from ..uncertainty.replicates import area_quantiles
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
@@ -44,12 +44,13 @@ if TYPE_CHECKING:
 
 
 Floats: TypeAlias = "NDArray[np.float64]"
+Integers: TypeAlias = "NDArray[np.int64]"
 
 _BITS = 52
 _LIMBS = 6  # of at least 30 bits each: all bits of values that differ by a factor of 1e20
 
 
-def running_sums(values: Floats, first: NDArray[np.int64]) -> Floats:
+def running_sums(values: Floats, first: Integers) -> Floats:
     """Sum of each value and those before it in its group.
 
     Args:
@@ -86,27 +87,16 @@ _ROUNDING = 1e-12  # a class of which a replicate holds all but this share has n
 
 @dataclass(frozen=True)
 class ClassMoments:
-    """Sums over the rows of one class; all arrays have the shape of the areas.
+    """Sums over the rows of one class; all arrays have the shape of the areas."""
 
-    Attributes:
-        rows: Number of rows.
-        weight: Sum of the weights w; without weights, the number of rows.
-        squares: Sum of w².
-        first: Sum of w ψ.
-        weighted: Sum of w² ψ.
-        second: Sum of w² ψ².
-        third: Sum of w² ψ³; None if degrees of freedom are not needed.
-        fourth: Sum of w² ψ⁴; None likewise.
-    """
-
-    rows: Floats
-    weight: Floats
-    squares: Floats
-    first: Floats
-    weighted: Floats
-    second: Floats
-    third: Floats | None = None
-    fourth: Floats | None = None
+    rows: Floats  # number of rows
+    weight: Floats  # sum of the weights w; without weights, the number of rows
+    squares: Floats  # sum of w²
+    first: Floats  # sum of w ψ
+    weighted: Floats  # sum of w² ψ
+    second: Floats  # sum of w² ψ²
+    third: Floats | None = None  # sum of w² ψ³; None if degrees of freedom are not needed
+    fourth: Floats | None = None  # sum of w² ψ⁴; None likewise
 
     @property
     def mean(self) -> Floats:
@@ -200,19 +190,12 @@ def _inverse_size(moments: ClassMoments) -> Floats:
 
 @dataclass(frozen=True)
 class Shifts:
-    """How far each replicate, a group of clusters, moves areas.
+    """How far each replicate, a group of clusters, moves areas."""
 
-    Attributes:
-        values: Shape (G, …): by how much an area is higher with the replicate than without it.
-        has_rows: Shape (G, …): whether the replicate has any row, with a weight above 0.
-        effective: Effective number of replicates, of the shape of the areas.
-        in_time: Whether replicates follow each other in time.
-    """
-
-    values: Floats
-    has_rows: NDArray[np.bool_]
-    effective: Floats
-    in_time: bool = False
+    values: Floats  # shape (G, …): by how much an area is higher with the replicate than without it
+    has_rows: NDArray[np.bool_]  # shape (G, …): whether the replicate has any row, with a weight above 0
+    effective: Floats  # effective number of replicates, of the shape of the areas
+    in_time: bool = False  # whether replicates follow each other in time
 
     @property
     def spread(self) -> Spread:
@@ -228,13 +211,6 @@ class Shifts:
         ]
         low, high = np.array(rows, dtype=np.float64).reshape(-1, _TWO).T
         return low, high
-
-
-def spread_of_clusters(
-    weights: tuple[Floats, Floats], influences: tuple[Floats, Floats], slope: Floats | float, *, in_time: bool = False
-) -> Spread:
-    """Variance, degrees of freedom and skewness as in `clusters` of areas, see `shifts_of_clusters`."""
-    return shifts_of_clusters(weights, influences, slope, in_time=in_time).spread
 
 
 @np.errstate(divide="ignore", invalid="ignore", over="ignore")
@@ -272,25 +248,22 @@ def shifts_of_clusters(
     return Shifts(shifts, (weights[0] + weights[1]) > 0, effective, in_time)
 
 
-def variance_of_means(
-    values: Floats, weights: Floats, *crossed: tuple[Floats, Floats], in_time: bool = False
-) -> Floats:
-    """Variance of a weighted mean where only replicates are independent.
+def spread_of_means(clusterings: Sequence[tuple[Floats, Floats]], *, in_time: bool = False) -> Spread:
+    """Sampling error of a weighted mean where only replicates, groups of clusters, are independent.
 
     Args:
-        values: Shape (G, …): sum of w x in each replicate.
-        weights: Shape (G, …): sum of w in each replicate.
-        crossed: The same two by the second parent of rows that have two, and by the intersections of both.
+        clusterings: Sums of w x and of w in each replicate, both of shape (G, …): of the one clustering, or of both
+            parents and of their intersections.
         in_time: Whether replicates follow each other in time.
 
     Returns:
-        That of the delete-a-group jackknife about the mean, see `spread_of_clusters`; nan for one replicate.
+        The variance is that of the delete-a-group jackknife about the mean; nan for one replicate.
     """
     spreads = []
-    for sums, sizes in ((values, weights), *crossed):
+    for sums, sizes in clusterings:
         nothing = np.zeros_like(sizes)
-        spreads.append(spread_of_clusters((sizes, nothing), (sums, nothing), 0.0, in_time=in_time))
-    return combined_spread(spreads).variance
+        spreads.append(shifts_of_clusters((sizes, nothing), (sums, nothing), 0.0, in_time=in_time).spread)
+    return combined_spread(spreads)
 
 
 # Influences of rows on areas as steps over the scores: of all groups at once, in long arrays.
@@ -301,41 +274,24 @@ def variance_of_means(
 # and for `pr_auc`, which knows the scores from thresholds only, on the highest threshold that retrieves it.
 
 
-Integers: TypeAlias = "NDArray[np.int64]"
-
-
 @dataclass(frozen=True)
 class Influences:
-    """The influence of rows on an area, by the step that their score lies on.
+    """The influence of rows on an area, by the step that their score lies on."""
 
-    Attributes:
-        positive: Shape (steps,): ψ of a positive on each step.
-        negative: Shape (steps,): ψ of a negative.
-        slope: Shape (groups,): derivative of the area with respect to the logit of the share of positives.
-    """
-
-    positive: Floats
-    negative: Floats
-    slope: Floats
+    positive: Floats  # shape (steps,): ψ of a positive
+    negative: Floats  # shape (steps,): ψ of a negative
+    slope: Floats  # shape (groups,): derivative of the area with respect to the logit of the share of positives
 
 
 @dataclass(frozen=True)
 class Steps:
-    """Steps over the scores of several groups; arrays of shape (steps,) in ascending order of group and score.
+    """Steps over the scores of several groups; arrays of shape (steps,) in ascending order of group and score."""
 
-    Attributes:
-        group: Index of the group; non-decreasing.
-        positive: Of ties: weight of the positives on each step. Of thresholds: weight that each of them retrieves.
-        negative: The same of the negatives.
-        positives: Shape (groups,): weight of all positives.
-        negatives: Shape (groups,): weight of all negatives.
-    """
-
-    group: Integers
-    positive: Floats
-    negative: Floats
-    positives: Floats
-    negatives: Floats
+    group: Integers  # index of the group; non-decreasing
+    positive: Floats  # of ties: weight of the positives on each step. Of thresholds: weight that each of them retrieves
+    negative: Floats  # the same of the negatives
+    positives: Floats  # shape (groups,): weight of all positives
+    negatives: Floats  # shape (groups,): weight of all negatives
 
     @classmethod
     def of_ties(cls, group: Integers, positive: Floats, negative: Floats, groups: int) -> Steps:
@@ -360,11 +316,7 @@ class Steps:
 
 @np.errstate(divide="ignore", invalid="ignore")
 def influences_of_ties(ties: Steps) -> dict[str, Influences]:
-    """Influences on `average_precision` and `roc_auc`, as `ordered_areas` derives them.
-
-    Args:
-        ties: Distinct scores; or cells of scores, whose rows are then taken to tie.
-    """
+    """Influences on `average_precision` and `roc_auc`, as `ordered_areas` derives them; rows of a cell tie."""
     first, p, q = ties.first, ties.positive, ties.negative
     all_p, all_q = ties.positives[ties.group], ties.negatives[ties.group]
     # T and F, the weight at or above each tie, as totals minus what lies below
@@ -385,11 +337,7 @@ def influences_of_ties(ties: Steps) -> dict[str, Influences]:
 
 @np.errstate(divide="ignore", invalid="ignore")
 def influences_of_thresholds(thresholds: Steps) -> Influences:
-    """Influences on `pr_auc`, as `trapezoidal_area` derives them; a row that no threshold retrieves has 0.
-
-    Args:
-        thresholds: What they retrieve.
-    """
+    """Influences on `pr_auc`, as `trapezoidal_area` derives them; a row that no threshold retrieves has 0."""
     first, last, hits, false = thresholds.first, thresholds.last, thresholds.positive, thresholds.negative
     all_p, all_q = thresholds.positives[thresholds.group], thresholds.negatives[thresholds.group]
     retrieved = hits + false
@@ -422,13 +370,9 @@ def _next(values: Floats, last: Integers) -> Floats:
 def steps_of_scores(
     groups: tuple[Integers, Integers], thresholds: Floats, scores: Floats, *, at_or_above: bool
 ) -> Integers:
-    """Index of the highest threshold of its group that retrieves each score; -1: none does.
+    """Index of the highest threshold of its group that retrieves each score; -1: none does, as of minus infinity.
 
-    Args:
-        groups: Index of the group of each threshold and of each score.
-        thresholds: In ascending order of group and value.
-        scores: In any order; minus infinity is retrieved by none.
-        at_or_above: Whether a score equal to a threshold is retrieved.
+    The groups are those of each threshold and of each score. Thresholds rise in each group, scores are in any order.
     """
     number = np.concatenate([groups[0], groups[1]])
     value = np.concatenate([thresholds, scores])
@@ -459,22 +403,14 @@ def steps_of_scores(
 Pair: TypeAlias = "tuple[Floats, Floats]"  # of the positives and of the negatives
 Independent = Literal["rows", "clusters"]
 
-_FEWEST_UNITS = 2  # a spread needs two
-
 
 @dataclass(frozen=True)
 class UnitSums:
-    """Sums over the rows of units; arrays of shape (units,).
+    """Sums over the rows of units; arrays of shape (units,)."""
 
-    Attributes:
-        group: Index of the group.
-        weights: Weight of the positives and of the negatives.
-        influences: Sum of w ψ of the positives and of the negatives.
-    """
-
-    group: Integers
+    group: Integers  # index of it
     weights: Pair
-    influences: Pair
+    influences: Pair  # sums of w ψ
 
 
 @np.errstate(divide="ignore", invalid="ignore")
@@ -511,7 +447,7 @@ def contributions(sums: UnitSums, area: Floats, slope: Floats, independent: Inde
     number = _per_group(sums.group, has_weight, size)
     scale = number - 1 if independent == "clusters" else np.sqrt(number * (number - 1))
     centred = shifts - (_per_group(sums.group, shifts, size) / number)[sums.group]
-    is_known = (holders[0] >= _FEWEST_UNITS) & (holders[1] != 1)
+    is_known = (holders[0] >= _TWO) & (holders[1] != 1)
     values = np.where(is_known, area, np.nan)[sums.group] + scale[sums.group] * centred
     return np.where(has_weight, values, np.nan)
 
@@ -540,7 +476,7 @@ def ratio_contributions(group: Integers, values: Floats, weights: Floats, size: 
     without = (of_values[group] - values) / (of_weights[group] - weights)
     mean = _per_group(group, np.where(has_weight, without, 0.0), size) / number
     pseudo = (of_values / of_weights)[group] + (number[group] - 1) * (mean[group] - without)
-    return np.where(has_weight & (number[group] >= _FEWEST_UNITS), pseudo, np.nan)
+    return np.where(has_weight & (number[group] >= _TWO), pseudo, np.nan)
 
 
 def _per_group(group: Integers, values: NDArray[np.float64] | NDArray[np.bool_], size: int) -> Floats:
@@ -548,17 +484,14 @@ def _per_group(group: Integers, values: NDArray[np.float64] | NDArray[np.bool_],
     return np.asarray(sums, dtype=np.float64)
 
 
-# Weights and influences of rows by replicate, and the sampling error of areas that follows from them.
-#
-# Rows with two parents, such as a user and an item, have a replicate of each. Their sums are made by the first
-# parent, by the second, and by the intersections of both, in one pass over the rows; see `uncertainty.spread`.
-
-
 CLASSES = ("positive", "negative")
 
 
 class ReplicateSums:
     """Sums of weights, and of weights times influences, by group, class and replicate of each clustering.
+
+    Rows with two parents, such as a user and an item, have a replicate of each. Their sums are made by the first
+    parent, by the second, and by the intersections of both, in one pass over the rows; see `clusters.combined`.
 
     Args:
         groups: Number of groups.
@@ -586,13 +519,7 @@ class ReplicateSums:
     def adding(
         self, group: Integers, replicate: Integers, second_replicate: Integers | None
     ) -> Callable[[str, Floats], None]:
-        """A function that adds values of these rows to the sums of a name.
-
-        Args:
-            group: Index of the group of each row.
-            replicate: Index of its replicate.
-            second_replicate: That of its second parent; None if it has one parent.
-        """
+        """A function that adds values to the sums of a name, of rows of these groups and of these replicates."""
         clusterings = [replicate]
         if second_replicate is not None:
             clusterings += [second_replicate, replicate_of_both(replicate, second_replicate)]
@@ -610,16 +537,10 @@ class ReplicateSums:
     def spread_and_shifts(self, area: str, slope: Floats) -> tuple[Spread, Shifts]:
         """The sampling error of an area in every group, and what each replicate of the first parent moves.
 
-        Args:
-            area: Its name.
-            slope: Shape (groups,); as for `influence.variance_of_rows`.
+        The slope is as for `variance_of_rows`, of shape (groups,).
         """
-        shifts = [shifts_of_clusters(*sums, slope, in_time=self._in_time) for sums in self._of_clusterings(area)]
-        return combined_spread([of_clustering.spread for of_clustering in shifts]), shifts[0]
-
-    def _of_clusterings(self, area: str) -> Iterator[tuple[Pair, Pair]]:
-        """Weights and influences of both classes, each of shape (replicates, groups), by each clustering."""
-        names = [f"{kind}_{side}" for kind in ("weight", area) for side in CLASSES]
+        names, shifts = [f"{kind}_{side}" for kind in ("weight", area) for side in CLASSES], []
         for size, end in zip(self._sizes, np.cumsum(self._sizes), strict=True):
-            weights = [self._sums[name][:, end - size : end].T for name in names]
-            yield (weights[0], weights[1]), (weights[2], weights[3])
+            p, q, of_p, of_q = (self._sums[name][:, end - size : end].T for name in names)
+            shifts.append(shifts_of_clusters((p, q), (of_p, of_q), slope, in_time=self._in_time))
+        return combined_spread([of_clustering.spread for of_clustering in shifts]), shifts[0]

@@ -25,13 +25,10 @@ if TYPE_CHECKING:
     from .decisions import Bools, Ints
 
 
-# Thresholds chosen by a criterion: best F-beta, a ratio that is high enough, lowest cost, a capacity, or given.
-
-
 CRITERION, _RATED = "criterion", "_rated"
-NOT_REACHED, NOT_PROMISED = "not_reached", "not_promised"
-MAX_BETA = 1e6  # above, F-beta is practically recall
-KINDS = ("min_precision", "min_recall", "beta", "threshold", "max_alerts", "max_alert_share", "cost", "youden_j")
+_NOT_REACHED, _NOT_PROMISED = "not_reached", "not_promised"
+_MAX_BETA = 1e6  # above, F-beta is practically recall
+_KINDS = ("min_precision", "min_recall", "beta", "threshold", "max_alerts", "max_alert_share", "cost", "youden_j")
 
 
 class Criterion(BaseModel):
@@ -55,7 +52,7 @@ class Criterion(BaseModel):
     min_precision: Annotated[float, Field(ge=0, le=1)] | None = None
     confidence: Annotated[float, Field(gt=0.5, lt=1)] | None = None
     min_recall: Annotated[float, Field(ge=0, le=1)] | None = None
-    beta: Annotated[float, Field(gt=0, le=MAX_BETA)] | None = None
+    beta: Annotated[float, Field(gt=0, le=_MAX_BETA)] | None = None
     threshold: Annotated[float, Field(allow_inf_nan=False)] | None = None
     max_alerts: Annotated[int, Field(ge=1)] | None = None
     max_alert_share: Annotated[float, Field(gt=0, le=1)] | None = None
@@ -64,8 +61,8 @@ class Criterion(BaseModel):
 
     @model_validator(mode="after")
     def _one(self) -> Criterion:
-        if sum(getattr(self, name) is not None for name in KINDS) != 1:
-            message = f"an operating point has exactly one of {', '.join(KINDS[:-1])} and {KINDS[-1]}"
+        if sum(getattr(self, name) is not None for name in _KINDS) != 1:
+            message = f"an operating point has exactly one of {', '.join(_KINDS[:-1])} and {_KINDS[-1]}"
             raise ValueError(message)
         if self.confidence is not None and self.min_precision is None and self.min_recall is None:
             message = "confidence goes with min_precision or min_recall: no other criterion keeps a minimum"
@@ -94,7 +91,7 @@ class Criterion(BaseModel):
             return f"cost={self.cost.text}"
         if self.youden_j:
             return "max_youden_j"
-        name = next(name for name in KINDS if getattr(self, name) is not None)
+        name = next(name for name in _KINDS if getattr(self, name) is not None)
         value = getattr(self, name)
         shown = short(value) if name in {"threshold", "max_alert_share"} else repr(value)
         return f"{name}={shown}" if self.confidence is None else f"{name}={shown},confidence={self.confidence!r}"
@@ -103,9 +100,7 @@ class Criterion(BaseModel):
 def each_once(criteria: tuple[Criterion, ...], *, counts_all: bool = False) -> tuple[Criterion, ...]:
     """The criteria, if there is one and none is given twice; else a ValueError that says so.
 
-    Args:
-        criteria: As the config has them.
-        counts_all: Whether true negatives are counted, so that there are costs of these, and shares of all rows.
+    If not all outcomes are counted there are no costs of true negatives, and no shares of all rows.
     """
     texts = [criterion.text for criterion in criteria]
     if not criteria or len(set(texts)) < len(texts):
@@ -147,7 +142,7 @@ def pick(
     criterion: str,
     among: pl.Expr,
     best: pl.Expr,
-    otherwise: str = NOT_REACHED,
+    otherwise: str = _NOT_REACHED,
     is_given: bool = False,
 ) -> pl.DataFrame:
     """The best row of every group; of several best rows, the one with the lowest threshold.
@@ -180,43 +175,28 @@ def pick(
     return points if is_given or "confidence=" in criterion else of_chosen(points)
 
 
-# Columns of tables of operating points: what a choice gives elsewhere, and what it costs.
-
-
-CROSS_FITTED = ("precision_cross_fitted", "recall_cross_fitted", "f1_cross_fitted")
-UNDEFINED_CROSS_FITTED = "undefined_cross_fitted"
+_CROSS_FITTED = ("precision_cross_fitted", "recall_cross_fitted", "f1_cross_fitted")
+_UNDEFINED_CROSS_FITTED = "undefined_cross_fitted"
+_MEANINGS = (
+    "precision where the threshold is [chosen on other clusters](methods/threshold_sweep.md#operating-points)",
+    "recall where the threshold is chosen on other clusters",
+    "F1 where the threshold is chosen on other clusters: what the same choice gives on other data",
+)
 COLUMNS = (
-    Column(
-        CROSS_FITTED[0],
-        "DOUBLE",
-        (
-            "precision where the threshold is [chosen on other clusters](methods/threshold_sweep.md#operating-points); "
-            "NULL: none can be given"
-        ),
+    *(
+        column
+        for name, meaning in zip(_CROSS_FITTED, _MEANINGS, strict=True)
+        for column in (Column(name, "DOUBLE", f"{meaning}; NULL: none can be given"), *limits_of_share(name, name))
     ),
-    *limits_of_share(CROSS_FITTED[0], CROSS_FITTED[0]),
     Column(
-        CROSS_FITTED[1], "DOUBLE", "recall where the threshold is chosen on other clusters; NULL: none can be given"
-    ),
-    *limits_of_share(CROSS_FITTED[1], CROSS_FITTED[1]),
-    Column(
-        CROSS_FITTED[2],
-        "DOUBLE",
-        "F1 where the threshold is chosen on other clusters: what the same choice gives on other data; "
-        "NULL: none can be given",
-    ),
-    *limits_of_share(CROSS_FITTED[2], CROSS_FITTED[2]),
-    Column(
-        UNDEFINED_CROSS_FITTED,
+        _UNDEFINED_CROSS_FITTED,
         "VARCHAR",
-        (
-            "why one of these three ratios is NULL: `confidence`, `given`, `one_replicate`, `not_reached`, "
-            "`undefined_ratio`, `none`; NULL: all three are given"
-        ),
+        "why one of these three ratios is NULL: `confidence`, `given`, `one_replicate`, `not_reached`, "
+        "`undefined_ratio`, `none`; NULL: all three are given",
     ),
 )
-COST, COST_CROSS_FITTED = "cost", "cost_cross_fitted"
-COST_COLUMNS = (
+COST, _COST_CROSS_FITTED = "cost", "cost_cross_fitted"
+_COST_COLUMNS = (
     Column(
         COST,
         "DOUBLE",
@@ -224,7 +204,7 @@ COST_COLUMNS = (
         "criterion without costs",
     ),
     Column(
-        COST_CROSS_FITTED,
+        _COST_CROSS_FITTED,
         "DOUBLE",
         "total cost where the threshold is chosen on other clusters; NULL: none can be given",
     ),
@@ -237,14 +217,9 @@ def criterion_column(examples: str) -> Column:
     return Column(CRITERION, "VARCHAR", meaning)
 
 
-def cost_column(criteria: Iterable[Criterion]) -> tuple[Column, ...]:
-    """The first of `cost_columns` alone, of stages whose choices are not cross-fitted."""
-    return cost_columns(criteria)[:1]
-
-
 def cost_columns(criteria: Iterable[Criterion]) -> tuple[Column, ...]:
     """Columns that operating points have beside their contract: costs, if a criterion has any."""
-    return COST_COLUMNS if any(criterion.cost is not None for criterion in criteria) else ()
+    return _COST_COLUMNS if any(criterion.cost is not None for criterion in criteria) else ()
 
 
 # Counts of the four outcomes of a threshold, as columns or as arrays, and what criteria ask of them: alerts and
@@ -253,60 +228,53 @@ def cost_columns(criteria: Iterable[Criterion]) -> tuple[Column, ...]:
 # The total cost of a threshold is the sum of what its outcomes cost (Elkan 2001); a cost below 0 is a gain.
 
 
-Values = TypeVar("Values", pl.Expr, NDArray[np.float64])
+_Values = TypeVar("_Values", pl.Expr, NDArray[np.float64])
 
 _ROUNDING = 1e-12  # sums of weights are rounded
 _DIGITS = 14  # costs of weights that differ less are equal
 
 
 @dataclass(frozen=True)
-class Outcomes(Generic[Values]):
-    """Counts, or sums of weights, of one shape.
+class Outcomes(Generic[_Values]):
+    """Counts of true and false positives and negatives, or sums of weights, of one shape; `tn` may not be counted.
 
-    Attributes:
-        tp: True positives.
-        fp: False positives.
-        fn: False negatives.
-        tn: True negatives; None: they are not counted.
-        neither: What is retrieved and counts neither as true nor as false; None: nothing.
+    `neither` is what is retrieved and counts neither as true nor as false; None: nothing.
     """
 
-    tp: Values
-    fp: Values
-    fn: Values
-    tn: Values | None = None
-    neither: Values | None = None
+    tp: _Values
+    fp: _Values
+    fn: _Values
+    tn: _Values | None = None
+    neither: _Values | None = None
 
     @property
-    def retrieved(self) -> Values:
+    def retrieved(self) -> _Values:
         """The rows that the threshold retrieves."""
         judged = self.tp + self.fp
         return judged if self.neither is None else judged + self.neither
 
-    def cost(self, cost: Cost) -> Values:
+    def cost(self, cost: Cost) -> _Values:
         """The total cost."""
         return self._total(*cost.by_outcome)
 
-    def whole_cost(self, cost: Cost) -> Values:
+    def whole_cost(self, cost: Cost) -> _Values:
         """The total cost in the unit in which costs are whole numbers, so that equal costs of counts are equal."""
         return self._total(*cost.whole)
 
-    def _total(self, tp: float, fp: float, fn: float, tn: float) -> Values:
+    def _total(self, tp: float, fp: float, fn: float, tn: float) -> _Values:
         total = self.tp * tp + self.fp * fp + self.fn * fn
         return total + self.tn * tn if tn and self.tn is not None else total
 
     @property
-    def youden_j(self) -> Values:
+    def youden_j(self) -> _Values:
         """Youden's J."""
         tn = self.fp * math.nan if self.tn is None else self.tn
         return self.tp / (self.tp + self.fn) - self.fp / (self.fp + tn)
 
-    def excess(self, criterion: Criterion, share: float = 1.0) -> Values:
+    def excess(self, criterion: Criterion, share: float = 1.0) -> _Values:
         """By how much the threshold retrieves more than the capacity of a criterion; 0 or less: it does not.
 
-        Args:
-            criterion: With `max_alerts` or `max_alert_share`.
-            share: How much of the data there is: `max_alerts` is for all of them.
+        Of a share of the data `max_alerts`, which is for all of them, is that share.
         """
         if criterion.max_alerts is not None:
             return self.retrieved - criterion.max_alerts * share * (1 + _ROUNDING)
@@ -335,9 +303,9 @@ NotFitted: TypeAlias = Literal[
     "not_reached",  # without some fold no threshold meets the criterion
     "undefined_ratio",  # the choice retrieves nothing of the data that it was not made on
 ]
-Fitted: TypeAlias = tuple[float | str | None, ...]  # ratios, their limits, cost, and why a ratio is missing
-LIMITS_CROSS_FITTED = limit_names(CROSS_FITTED)
-BATCH_CELLS = 1_000_000  # replicates × thresholds of the groups whose choices are made at once
+_Fitted: TypeAlias = tuple[float | str | None, ...]  # ratios, their limits, cost, and why a ratio is missing
+_LIMITS_CROSS_FITTED = limit_names(_CROSS_FITTED)
+_BATCH_CELLS = 1_000_000  # replicates × thresholds of the groups whose choices are made at once
 
 
 def _one_by_one(limits: Sequence[Mapping[str, Limits]]) -> dict[str, Limits]:
@@ -474,11 +442,13 @@ def operating_points(
             fitted += [(*label, criterion.text, *ratios) for label, ratios in rows]
     working = [pl.lit(value=False).alias(_promised(each)) for each in criteria if each.confidence is not None]
     whole_curve = pl.concat(frames) if frames else curve.with_columns(working)
-    reads = RowValues(f_beta, outcomes, boundary)
-    chosen = pl.concat([_point(whole_curve, keys, criterion, reads) for criterion in criteria])
+    chosen = pl.concat(
+        _point(whole_curve, keys, criterion, asked_of(criterion, f_beta, outcomes, boundary), outcomes)
+        for criterion in criteria
+    )
     types = {name: curve.schema[name] for name in keys} | {CRITERION: pl.String()}
-    fitted_columns = (*CROSS_FITTED, *LIMITS_CROSS_FITTED, COST_CROSS_FITTED)
-    types |= dict.fromkeys(fitted_columns, pl.Float64()) | {UNDEFINED_CROSS_FITTED: pl.String()}
+    fitted_columns = (*_CROSS_FITTED, *_LIMITS_CROSS_FITTED, _COST_CROSS_FITTED)
+    types |= dict.fromkeys(fitted_columns, pl.Float64()) | {_UNDEFINED_CROSS_FITTED: pl.String()}
     elsewhere = pl.DataFrame(fitted, schema=types, orient="row")
     points = beside(chosen, elsewhere, [*keys, CRITERION])
     costs = (column.name for column in cost_columns(criteria))
@@ -486,11 +456,11 @@ def operating_points(
 
 
 def _batches(candidates: Iterable[Candidates]) -> Iterator[list[Candidates]]:
-    """Groups whose counts by fold have one shape; of all together as many as are counted in `BATCH_CELLS`, or one."""
+    """Groups whose counts by fold have one shape; of all together as many as are counted in `_BATCH_CELLS`, or one."""
     batches: dict[tuple[int, ...], list[Candidates]] = {}
     cells = 0
     for group in candidates:
-        if batches and cells + group.cells > BATCH_CELLS:
+        if batches and cells + group.cells > _BATCH_CELLS:
             yield from batches.values()
             batches, cells = {}, 0
         batches.setdefault(group.shape, []).append(group)
@@ -498,7 +468,7 @@ def _batches(candidates: Iterable[Candidates]) -> Iterator[list[Candidates]]:
     yield from batches.values()
 
 
-def _fitted(groups: Sequence[Candidates], criterion: Criterion) -> list[Fitted]:
+def _fitted(groups: Sequence[Candidates], criterion: Criterion) -> list[_Fitted]:
     """Precision, recall, F1 and cost of the choice made on other clusters, in each group of a batch, or why none is."""
     if criterion.confidence is not None or criterion.is_given:
         return [_without("given" if criterion.is_given else "confidence")] * len(groups)
@@ -529,7 +499,7 @@ def _fitted(groups: Sequence[Candidates], criterion: Criterion) -> list[Fitted]:
 
 def _limits(groups: Sequence[Candidates], chosen: Ints, pooled: Sequence[Floats], ratios: Floats) -> Floats:
     """The limits of three ratios, both of each, shape (N, 6); nan where there are none, or the ratio is not defined."""
-    limits = np.full((len(groups), len(LIMITS_CROSS_FITTED)), np.nan)
+    limits = np.full((len(groups), len(_LIMITS_CROSS_FITTED)), np.nan)
     at_folds = {
         at: group.at_folds(of_group, [count[at : at + 1] for count in pooled])
         for at, (group, of_group) in enumerate(zip(groups, chosen, strict=True))
@@ -557,14 +527,7 @@ def _widened(limits: Floats, apart: Floats) -> Floats:
 
 
 def _apart(group: Candidates, criterion: Criterion, sums: Sequence[Floats], ratios: Floats) -> Floats:
-    """By how much three ratios of all data, at their own threshold, exceed the cross-fitted ones, shape (N, 3).
-
-    Args:
-        group: One group of the batch.
-        criterion: What thresholds are chosen for.
-        sums: The counts of all data, each of shape (N, K).
-        ratios: The cross-fitted ones, shape (N, 3).
-    """
+    """By how much three ratios of all data, at their own threshold, exceed the cross-fitted ones, shape (N, 3)."""
     if criterion.has_capacity:  # a capacity of all data is another one
         return np.zeros(ratios.shape)
     best = group.chosen(criterion, sums)
@@ -573,11 +536,11 @@ def _apart(group: Candidates, criterion: Criterion, sums: Sequence[Floats], rati
     return np.where(best[:, None] < 0, 0.0, np.nan_to_num(at_best - ratios))
 
 
-def _without(reason: NotFitted) -> Fitted:
-    return (*[None] * (len(CROSS_FITTED) + len(LIMITS_CROSS_FITTED) + 1), reason)
+def _without(reason: NotFitted) -> _Fitted:
+    return (*[None] * (len(_CROSS_FITTED) + len(_LIMITS_CROSS_FITTED) + 1), reason)
 
 
-def _or_undefined(ratios: Iterable[float], limits: Iterable[float], cost: float | None) -> Fitted:
+def _or_undefined(ratios: Iterable[float], limits: Iterable[float], cost: float | None) -> _Fitted:
     """Three ratios, of which nan is None and a reason, their limits, of which nan is None, and a cost."""
     values, sides = ([None if math.isnan(each) else each for each in numbers] for numbers in (ratios, limits))
     return *values, *sides, cost, "undefined_ratio" if None in values else None
@@ -594,55 +557,47 @@ def _promises(group: Candidates, criteria: Sequence[Criterion]) -> Iterator[pl.S
             yield pl.Series(_promised(criterion), group.promised(criterion), dtype=pl.Boolean)
 
 
-@dataclass(frozen=True)
-class RowValues:
-    """How criteria read a row of the curve.
-
-    Attributes:
-        f_beta: F-beta, by beta.
-        outcomes: Its outcomes.
-        boundary: Whether a score equal to the threshold is retrieved.
-    """
-
-    f_beta: Callable[[float], pl.Expr]
-    outcomes: Outcomes[pl.Expr]
-    boundary: Boundary
-
-    def asked(self, criterion: Criterion) -> tuple[pl.Expr, pl.Expr]:
-        """Which rows are eligible for a criterion without a confidence, and what is best."""
-        precision, recall, every = pl.col("precision"), pl.col("recall"), pl.lit(value=True)
-        if criterion.threshold is not None:
-            return holds_at(criterion.threshold, self.boundary)
-        if criterion.has_capacity:
-            return self.outcomes.excess(criterion) <= 0, -pl.col(THRESHOLD)
-        if (best := self._maximised(criterion)) is not None:
-            return every, best
-        if criterion.min_precision is not None:
-            return precision >= criterion.min_precision, recall
-        return recall >= criterion.min_recall, precision
-
-    def _maximised(self, criterion: Criterion) -> pl.Expr | None:
-        """The value that a criterion maximises among all rows; None: it is restricted to some of them."""
-        if criterion.cost is not None:
-            return lowest_cost(self.outcomes, criterion.cost)
-        if criterion.beta is not None:
-            return self.f_beta(criterion.beta)
-        return self.outcomes.youden_j if criterion.youden_j else None
+def asked_of(
+    criterion: Criterion, f_beta: Callable[[float], pl.Expr], outcomes: Outcomes[pl.Expr], boundary: Boundary
+) -> tuple[pl.Expr, pl.Expr]:
+    """Which rows of a curve are eligible for a criterion without a confidence, and what is best."""
+    precision, recall, best = pl.col("precision"), pl.col("recall"), None
+    if criterion.threshold is not None:
+        return holds_at(criterion.threshold, boundary)
+    if criterion.has_capacity:
+        return outcomes.excess(criterion) <= 0, -pl.col(THRESHOLD)
+    if criterion.cost is not None:
+        best = lowest_cost(outcomes, criterion.cost)
+    elif criterion.beta is not None:
+        best = f_beta(criterion.beta)
+    elif criterion.youden_j:
+        best = outcomes.youden_j
+    if best is not None:
+        return pl.lit(value=True), best
+    if criterion.min_precision is not None:
+        return precision >= criterion.min_precision, recall
+    return recall >= criterion.min_recall, precision
 
 
-def _point(curve: pl.DataFrame, keys: Sequence[str], criterion: Criterion, reads: RowValues) -> pl.DataFrame:
+def _point(
+    curve: pl.DataFrame,
+    keys: Sequence[str],
+    criterion: Criterion,
+    asked: tuple[pl.Expr, pl.Expr],
+    outcomes: Outcomes[pl.Expr],
+) -> pl.DataFrame:
     """The row of every group that one criterion chooses, with its cost."""
     promised = criterion.confidence is not None
-    among, best = reads.asked(criterion)
+    among, best = asked
     points = pick(
         curve,
         keys,
         criterion=criterion.text,
         among=pl.col(_promised(criterion)) if promised else among,
         best=best.cast(pl.Float64).fill_nan(None),
-        otherwise=NOT_PROMISED if promised else NOT_REACHED,
+        otherwise=_NOT_PROMISED if promised else _NOT_REACHED,
         is_given=criterion.is_given,
     )
     if criterion.cost is None:
         return points.hstack(nothing([COST], points.height))
-    return points.with_columns(reads.outcomes.cost(criterion.cost).cast(pl.Float64).alias(COST))
+    return points.with_columns(outcomes.cost(criterion.cost).cast(pl.Float64).alias(COST))

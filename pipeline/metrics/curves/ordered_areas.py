@@ -46,27 +46,16 @@ _SUMS = ("first", "weighted", "second", "third", "fourth")
 
 @dataclass(frozen=True)
 class Rows:
-    """Rows in ascending order of group and score, or sums over tied rows; all arrays have the same length.
+    """Rows in ascending order of group and score, or sums over tied rows; all arrays have the same length."""
 
-    Attributes:
-        group: Index of the group in the totals; non-decreasing.
-        score: Non-decreasing within a group.
-        positive: Weight of the positives; without weights 0 or 1, or their number.
-        negative: Weight of the negatives.
-        positive_squares: Sum of squared weights of the positives; None if every weight is 1.
-        negative_squares: Sum of squared weights of the negatives; None likewise.
-        replicate: Index of the replicate; None if rows are independent.
-        second_replicate: That of the second parent of rows that have two; None if they have one.
-    """
-
-    group: Integers
-    score: Floats
-    positive: Floats
-    negative: Floats
-    positive_squares: Floats | None = None
-    negative_squares: Floats | None = None
-    replicate: Integers | None = None
-    second_replicate: Integers | None = None
+    group: Integers  # index of the group in the totals; non-decreasing
+    score: Floats  # non-decreasing within a group
+    positive: Floats  # weight of the positives; without weights 0 or 1, or their number
+    negative: Floats  # weight of the negatives
+    positive_squares: Floats | None = None  # sum of squared weights of the positives; None if every weight is 1
+    negative_squares: Floats | None = None  # sum of squared weights of the negatives; None likewise
+    replicate: Integers | None = None  # index of the replicate; None if rows are independent
+    second_replicate: Integers | None = None  # that of the second parent of rows that have two; None if they have one
 
     def __len__(self) -> int:
         return len(self.group)
@@ -105,18 +94,11 @@ class Rows:
 
 @dataclass(frozen=True)
 class Totals:
-    """Totals of each group; arrays of shape (groups,).
+    """Totals of each group; arrays of shape (groups,)."""
 
-    Attributes:
-        positives: Weight of the positives.
-        negatives: Weight of the negatives.
-        n_positive: Number of positives with a weight above 0.
-        n_negative: Number of negatives, likewise.
-    """
-
-    positives: Floats
+    positives: Floats  # weight of them
     negatives: Floats
-    n_positive: Floats
+    n_positive: Floats  # number with a weight above 0
     n_negative: Floats
 
 
@@ -219,24 +201,14 @@ class OrderedAreas:
 
     def _moments(self, area: str) -> tuple[ClassMoments, ClassMoments]:
         totals = self._totals
-        sizes = {
-            "positive": (totals.n_positive, totals.positives, self._sums["squares_positive"]),
-            "negative": (totals.n_negative, totals.negatives, self._sums["squares_negative"]),
-        }
-        moments = []
-        for side in CLASSES:
-            sums = (self._sums[f"{area}_{side}_{name}"] for name in _SUMS)
-            moments.append(ClassMoments(*sizes[side], *sums))
-        return moments[0], moments[1]
+        positive, negative = ([self._sums[f"{area}_{side}_{name}"] for name in _SUMS] for side in CLASSES)
+        return (
+            ClassMoments(totals.n_positive, totals.positives, self._sums["squares_positive"], *positive),
+            ClassMoments(totals.n_negative, totals.negatives, self._sums["squares_negative"], *negative),
+        )
 
     def _take(self, rows: Rows, starts: Integers, before: Rows | None = None) -> None:
-        """Add complete ties to the sums.
-
-        Args:
-            rows: Rows of the ties.
-            starts: Index of the first row of each tie.
-            before: One more tie that lies below the others.
-        """
+        """Add complete ties, which start at these rows, to the sums, and one more that lies below the others."""
         if before is not None and self._replicates:
             rows, starts = rows.after(before), np.append(0, starts + len(before))
         ties = rows if len(starts) == len(rows) else _summed(rows, starts)
@@ -326,10 +298,8 @@ class OrderedAreas:
     def _add_replicates(self, rows: Rows, replicate: Integers, starts: Integers, running: _Running) -> None:
         tie = np.repeat(np.arange(len(starts)), np.diff(np.append(starts, len(rows))))
         add = self._by_replicate.adding(rows.group, replicate, rows.second_replicate)
-        for side, weight, influence in (
-            ("positive", rows.positive, running.positive),
-            ("negative", rows.negative, running.negative),
-        ):
+        sides = (rows.positive, running.positive), (rows.negative, running.negative)
+        for side, (weight, influence) in zip(CLASSES, sides, strict=True):
             add(f"weight_{side}", weight)
             for area in ROW_AREAS:
                 add(f"{area}_{side}", weight * influence[area][tie])
@@ -350,13 +320,9 @@ class _Between:
 
 @dataclass(frozen=True)
 class _Running:
-    """Values at each tie.
+    """At each tie T / (T + F), 0 without positives, and the influences of rows by area.
 
-    Attributes:
-        precision: T / (T + F) where the tie has positives, otherwise 0.
-        positive: Influence of a positive, by area.
-        negative: Influence of a negative, by area.
-        between: Influence of a negative between this tie and the previous one, by area.
+    They are those of a positive, of a negative, and of a negative between this tie and the previous one.
     """
 
     precision: Floats

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 
 from ...records import dataclass
-from ..uncertainty.clusters import combined_spread
 from .influence import (
     ClassMoments,
     degrees_of_rows,
@@ -22,12 +21,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
-    from ..uncertainty.clusters import Spread
     from .influence import Shifts
     from .ordered_areas import Rows
-
-
-# The area under a precision-recall curve as a mean over true points, with two standard errors.
 
 
 Floats: TypeAlias = "NDArray[np.float64]"
@@ -123,8 +118,7 @@ class Retrieved:
     @property
     def total(self) -> Retrieved:
         """The sum over all groups, as one group."""
-        arrays = (self.tp, self.fp, self.positives, self.negatives)
-        return Retrieved(*(values.sum(axis=0)[None] for values in arrays))
+        return Retrieved(*(values.sum(axis=0)[None] for values in vars(self).values()))
 
 
 @dataclass(frozen=True)
@@ -160,17 +154,11 @@ def true_point_areas(
 def partial_roc_areas(
     weights: Retrieved, squares: Retrieved | None = None, rows: Retrieved | None = None, *, max_fpr: float
 ) -> tuple[Floats, Floats, Floats]:
-    """Area under the ROC curve up to a false positive rate, of several groups, from their counts.
+    """Area under the ROC curve up to a false positive rate above 0, of several groups; arguments of `true_point_areas`.
 
     Trapezoids between the thresholds, and on a line to (1, 1) from the last one. The area A is standardised as McClish
     (1989) does, and `roc_auc_score(…, max_fpr=)` of scikit-learn: (1 + (A - m) / (M - m)) / 2 with m = max_fpr² / 2
     and M = max_fpr is 1/2 by chance and 1 at best.
-
-    Args:
-        weights: As for `true_point_areas`.
-        squares: Likewise.
-        rows: Likewise.
-        max_fpr: Above 0, at most 1.
 
     Returns:
         The areas, nan without positives or negatives; their standard errors; degrees of freedom of these.
@@ -184,38 +172,36 @@ def _errors(
     curve: _Curve, weights: Retrieved, squares: Retrieved, rows: Retrieved, *, random_sizes: bool
 ) -> tuple[Floats, Floats]:
     """Standard errors of areas where rows are independent, and degrees of freedom."""
-    positive, negative = (
-        (rows.positives, weights.positives, squares.positives),
-        (rows.negatives, weights.negatives, squares.negatives),
-    )
     moments = (
-        _moments(weights.tp, squares.tp, positive, curve.psi_positive),
-        _moments(weights.fp, squares.fp, negative, curve.psi_negative),
+        _moments(weights.tp, squares.tp, (rows.positives, weights.positives, squares.positives), curve.psi_positive),
+        _moments(weights.fp, squares.fp, (rows.negatives, weights.negatives, squares.negatives), curve.psi_negative),
     )
     variance = variance_of_rows(*moments, curve.slope, random_sizes=random_sizes)
     return np.sqrt(variance), degrees_of_rows(*moments, variance)
 
 
-@np.errstate(divide="ignore", invalid="ignore", over="ignore")
-def true_point_clusters(replicates: Retrieved, *crossed: Retrieved) -> Spread:
-    """Sampling error of `pr_auc` of one group where only replicates, groups of clusters, are independent.
+def replicate_shifts(
+    replicates: Retrieved, *crossed: Retrieved, max_fpr: float | None = None, in_time: bool = False
+) -> list[Shifts]:
+    """How far each replicate, a group of clusters, moves an area of one group; arrays of shape (G,) by clustering.
 
     Args:
-        replicates: By replicate of the clusters.
+        replicates: By replicate of the clusters; the curve is that of their sum.
         crossed: The same by the second parent of rows that have two, and by the intersections of both.
-    """
-    return combined_spread([shifts.spread for shifts in true_point_shifts(replicates, *crossed)])
-
-
-def true_point_shifts(replicates: Retrieved, *crossed: Retrieved, in_time: bool = False) -> list[Shifts]:
-    """How far each replicate, a group of clusters, moves `pr_auc` of one group; arrays of shape (G,) by clustering.
-
-    Args:
-        replicates: As for `true_point_clusters`; the curve is that of their sum.
-        crossed: Likewise.
+        max_fpr: The area is that of `partial_roc_areas`; None: `pr_auc`.
         in_time: Whether replicates follow each other in time.
     """
-    return _shifts(_Curve.of(replicates.total), replicates, *crossed, in_time=in_time)
+    total = replicates.total
+    curve = _Curve.of(total) if max_fpr is None else _partial_roc(total, max_fpr)
+    of_clusterings = []
+    for clustering in (replicates, *crossed):
+        positive, negative = (
+            (np.diff(weight, prepend=0, axis=1) * psi).sum(axis=1)
+            for weight, psi in ((clustering.tp, curve.psi_positive), (clustering.fp, curve.psi_negative))
+        )
+        sizes = np.asarray(clustering.positives, np.float64), np.asarray(clustering.negatives, np.float64)
+        of_clusterings.append(shifts_of_clusters(sizes, (positive, negative), float(curve.slope[0]), in_time=in_time))
+    return of_clusterings
 
 
 def partial_roc_auc(counts: Retrieved, max_fpr: float) -> Floats:
@@ -223,45 +209,15 @@ def partial_roc_auc(counts: Retrieved, max_fpr: float) -> Floats:
     return _partial_roc(counts, max_fpr).auc
 
 
-def partial_roc_shifts(
-    replicates: Retrieved, *crossed: Retrieved, max_fpr: float, in_time: bool = False
-) -> list[Shifts]:
-    """How far each replicate moves `partial_roc_areas` of one group; as `true_point_shifts`."""
-    return _shifts(_partial_roc(replicates.total, max_fpr), replicates, *crossed, in_time=in_time)
-
-
-@np.errstate(divide="ignore", invalid="ignore", over="ignore")
-def _shifts(curve: _Curve, replicates: Retrieved, *crossed: Retrieved, in_time: bool) -> list[Shifts]:
-    of_clusterings = []
-    for clustering in (replicates, *crossed):
-        influences = [
-            (np.diff(weight, prepend=0, axis=1) * psi).sum(axis=1)
-            for weight, psi in ((clustering.tp, curve.psi_positive), (clustering.fp, curve.psi_negative))
-        ]
-        sizes = [np.asarray(values, dtype=np.float64) for values in (clustering.positives, clustering.negatives)]
-        slope = float(curve.slope[0])
-        sums = (sizes[0], sizes[1]), (influences[0], influences[1])
-        of_clusterings.append(shifts_of_clusters(*sums, slope, in_time=in_time))
-    return of_clusterings
-
-
 @dataclass(frozen=True)
 class _Curve:
-    """The area under a curve and its derivatives; arrays of shape (groups,) or (groups, K).
-
-    Attributes:
-        auc: The area.
-        worth: What a true point is worth, by the first threshold that retrieves it.
-        psi_positive: Influence of a true point, likewise.
-        psi_negative: Influence of a false point, likewise.
-        slope: Derivative of the area with respect to the logit of the share of positives.
-    """
+    """The area under a curve and its derivatives; arrays of shape (groups,) or (groups, K)."""
 
     auc: Floats
-    worth: Floats
-    psi_positive: Floats
-    psi_negative: Floats
-    slope: Floats
+    worth: Floats  # of a true point, by the first threshold that retrieves it
+    psi_positive: Floats  # influence of a true point, likewise
+    psi_negative: Floats  # of a false point
+    slope: Floats  # derivative of the area with respect to the logit of the share of positives
 
     @classmethod
     def of(cls, counts: Retrieved) -> _Curve:
@@ -359,21 +315,12 @@ def _gained(retrieved: NDArray[Any], total: Floats) -> Floats:
     return np.diff(np.asarray(retrieved, dtype=np.float64), prepend=0.0, append=total[:, None], axis=1)
 
 
-# Certified bounds of areas from counts per cell of scores, when the order of the rows inside a cell is unknown.
-
-
 _ROUNDING = 4e-16
 
 
 @dataclass(frozen=True)
 class Bounds:
-    """Lowest and highest area over all possible orders inside the cells, and how much each cell leaves open.
-
-    Attributes:
-        lowest: The lower bound.
-        highest: The upper bound.
-        open: Shape (cells,): upper minus lower bound of what each cell contributes.
-    """
+    """Lowest and highest area over all possible orders inside the cells, and what each cell leaves open of it."""
 
     lowest: float
     highest: float
@@ -431,9 +378,6 @@ def _bounds(least: Floats, most: Floats) -> Bounds:
     return Bounds(lowest, highest, most - least)
 
 
-# Grids of cells over scores that are fine where the bounds of the areas are wide.
-
-
 PIECES = 24
 _QUARTERS = np.array([0.0, 0.25, 0.5, 0.75])
 _BINADE = 1 << 52  # doubles between one power of two and the next
@@ -441,15 +385,10 @@ _BINADE = 1 << 52  # doubles between one power of two and the next
 
 @dataclass(frozen=True)
 class CellGrid:
-    """Intervals of scores, each divided into cells of equal width.
+    """Intervals of scores, each divided into cells of equal width."""
 
-    Attributes:
-        edges: Ascending; interval i lies between edge i and edge i + 1.
-        sizes: Number of cells in each interval, one fewer than the edges.
-    """
-
-    edges: tuple[float, ...]
-    sizes: tuple[int, ...]
+    edges: tuple[float, ...]  # ascending; interval i lies between edge i and edge i + 1
+    sizes: tuple[int, ...]  # number of cells in each interval, one fewer than the edges
 
     @property
     def cells(self) -> int:
@@ -459,13 +398,7 @@ class CellGrid:
 
 @dataclass(frozen=True)
 class OpenCells:
-    """How much cells leave open.
-
-    Attributes:
-        lowest: Shape (cells,), ascending: lowest score in each cell; cells of different groups may overlap.
-        highest: Highest score of all cells.
-        left: Shape (cells,): upper minus lower bound of what each cell contributes.
-    """
+    """Lowest score of each cell, ascending, the highest of all, and how much each leaves open of the areas."""
 
     lowest: Floats
     highest: float
@@ -504,9 +437,7 @@ def finer(cells: OpenCells, count: int) -> CellGrid:
 def _rising(ordinals: Floats, mass: Floats) -> tuple[Floats, Floats]:
     """Each ordinal once, with the mass below it."""
     unique, first = np.unique(ordinals, return_index=True)
-    mass_below = mass[first]
-    mass_below[-1] = mass[-1]
-    return unique, mass_below
+    return unique, np.append(mass[first[:-1]], mass[-1])
 
 
 def _next_double(number: Floats | float) -> Floats:
@@ -531,13 +462,8 @@ def _number(ordinals: Floats) -> Floats:
 def rounded_outwards(low: float, high: float) -> tuple[float, float]:
     """Round the ends of an interval outwards, so that somewhat other ends are rounded to the same.
 
-    Args:
-        low: The lower end.
-        high: The upper end.
-
-    Returns:
-        The next multiples of a power of two of which 8 to 16 fit between the ends; the ends themselves where these are
-        equal, or too near or too far apart for such a number.
+    They become multiples of a power of two of which 8 to 16 fit between the ends; they stay where they are equal, or
+    too near or too far apart for such a number.
     """
     width = high - low
     unit = 2.0 ** (math.floor(math.log2(width)) - 3) if 0 < width < math.inf else 0.0
@@ -548,17 +474,9 @@ def rounded_outwards(low: float, high: float) -> tuple[float, float]:
     return wider if all(map(math.isfinite, wider)) else (low, high)
 
 
-# Counts of labels in cells of scores, group by group, and how uncertain they leave the areas.
-
-
 @dataclass(frozen=True)
 class Extremes:
-    """Lowest and highest score of each cell.
-
-    Attributes:
-        lowest: Shape (cells,).
-        highest: Shape (cells,).
-    """
+    """Lowest and highest score of each cell, shape (cells,)."""
 
     lowest: NDArray[np.float64]
     highest: NDArray[np.float64]
@@ -578,12 +496,7 @@ class AreaCells:
     extremes: Extremes | None
 
     def bounds(self, groups: int, *, weighted: bool) -> dict[str, list[Bounds]]:
-        """Bounds for every group, by name of the area.
-
-        Args:
-            groups: Number of groups; the bounds of a group without cells are undefined.
-            weighted: Whether rows have weights.
-        """
+        """Bounds for every group, by name of the area; those of a group without cells are undefined."""
         rows = self.rows
         by_area: dict[str, list[Bounds]] = {area: [] for area in ROW_AREAS}
         single = np.zeros(len(rows), dtype=np.bool_)
@@ -598,12 +511,7 @@ class AreaCells:
         return by_area
 
     def open(self, bounds: dict[str, list[Bounds]], extremes: Extremes) -> OpenCells:
-        """How much the cells leave open, in ascending order of score over all groups.
-
-        Args:
-            bounds: Bounds as returned by `bounds`.
-            extremes: Lowest and highest score of each cell.
-        """
+        """How much the cells leave open of the areas with these bounds, in ascending order of score over all groups."""
         groups = len(bounds[ROW_AREAS[0]])
         left = np.zeros(len(self.rows))
         for number, cells in enumerate(_cells_of_groups(self.rows.group, groups)):

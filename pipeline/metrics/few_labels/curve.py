@@ -51,25 +51,17 @@ _FEWEST_ABOVE = 10  # labelled rows or clusters above a cut, below which their o
 _LEAST_DIFFERENCE = 0.01  # between the answers of a judge to true rows and to false ones, in a draw
 COUNTS = ("tp", "fp", "fn", "tn")
 RATIOS = ("precision", "recall", "f1", "fpr")
-AREAS = ("average_precision", "pr_auc", "roc_auc")
 _FALLING = {"fp", "fn", "tn", "fpr"}  # the more of what is found is true, the less they are
 
 
 @dataclass(frozen=True)
 class Judge:
-    """People's findings on a part of a judge's answers, drawn without a look at scores or answers.
+    """People's findings on a part of a judge's answers, drawn without a look at scores or answers."""
 
-    Attributes:
-        true_said_true: True rows that the judge called true.
-        true_said_false: True rows that the judge called false.
-        false_said_false: False rows that the judge called false.
-        false_said_true: False rows that the judge called true.
-    """
-
-    true_said_true: float
-    true_said_false: float
-    false_said_false: float
-    false_said_true: float
+    true_said_true: float  # true rows that the judge called true
+    true_said_false: float  # true rows that the judge called false
+    false_said_false: float  # false rows that the judge called false
+    false_said_true: float  # false rows that the judge called true
 
     @property
     def rates(self) -> tuple[float, float]:
@@ -98,14 +90,8 @@ class Judge:
 
 
 @dataclass(frozen=True)
-class Limited:
-    """A number at each cut, or one number, with its limits.
-
-    Attributes:
-        estimate: nan where it is not defined: no row is retrieved, or no true row was seen.
-        lower: Lower limit.
-        upper: Upper limit.
-    """
+class _Limited:
+    """A number at each cut, or one number, with its limits; nan where no row is retrieved, or no true row was seen."""
 
     estimate: Floats
     lower: Floats
@@ -126,10 +112,10 @@ class Curve:
             draw over the wanted cuts, for bands; empty if they are not wanted.
     """
 
-    at: Mapping[str, Limited]
-    areas: Mapping[str, Limited]
+    at: Mapping[str, _Limited]
+    areas: Mapping[str, _Limited]
     deviations: Mapping[str, float]
-    positives: Limited
+    positives: _Limited
     largest: Mapping[str, Floats]
 
 
@@ -182,13 +168,13 @@ def estimated_curve(
     above = _Above.of(design, rows, np.random.default_rng((seed, 2))) if judge is None else None
     limited, largest = _limited(rows, estimate, drawn, (unseen, above), numbers, banded, tails)
     sides = unseen.throughout(drawn), unseen.at_the_top(drawn, estimate)
-    functions: dict[str, Callable[[_Rows, Totals], Floats]] = dict(zip(AREAS, _AREAS, strict=True))
+    functions: dict[str, Callable[[_Rows, Totals], Floats]] = dict(_AREAS)
     if max_fpr is not None:
         functions["partial_roc_auc"] = partial(_partial_roc_auc, max_fpr)
     areas, deviations = _areas(functions, rows, estimate, drawn, sides, tails)
     if not design.label.any():
-        areas = {name: Limited(area.estimate, np.array(0.0), np.array(1.0)) for name, area in areas.items()}
-    positives = Limited(
+        areas = {name: _Limited(area.estimate, np.array(0.0), np.array(1.0)) for name, area in areas.items()}
+    positives = _Limited(
         estimate.positives[0],
         np.fmin(np.quantile(drawn.positives, tails[0]), estimate.positives[0]),
         np.fmax(np.quantile(unseen.throughout(drawn).positives, tails[1]), estimate.positives[0]),
@@ -198,13 +184,7 @@ def estimated_curve(
 
 @dataclass(frozen=True)
 class _Rows:
-    """How many rows there are, and at which cuts numbers are wanted.
-
-    Attributes:
-        retrieved: Shape (K,): rows at or above each cut.
-        total: All rows.
-        at: Shape (T,): the wanted cuts.
-    """
+    """Rows at or above each cut, shape (K,), how many there are in all, and the cuts whose numbers are wanted."""
 
     retrieved: Floats
     total: float
@@ -236,10 +216,10 @@ def _limited(
     numbers: Mapping[str, _Number],
     banded: Sequence[str],
     tails: tuple[float, float],
-) -> tuple[dict[str, Limited], dict[str, Floats]]:
+) -> tuple[dict[str, _Limited], dict[str, Floats]]:
     """The numbers at the wanted cuts with their limits, and the largest errors, a few cuts at a time."""
     unseen, above = doubts
-    blocks: dict[str, list[Limited]] = {name: [] for name in numbers}
+    blocks: dict[str, list[_Limited]] = {name: [] for name in numbers}
     largest = {name: np.zeros(len(drawn.positives)) for name in banded}
     at_once = max(1, _AT_ONCE // len(drawn.positives))
     for start in range(0, max(len(rows.at), 1), at_once):
@@ -259,13 +239,11 @@ def _limited(
                 of_few = np.quantile(number(few, block), tails, axis=0)
                 low, high = np.vstack([low, of_few[:1]]), np.vstack([high, of_few[1:]])
             # undefined numbers have limits without them
-            blocks[name].append(Limited(value, np.fmin(low.min(axis=0), value), np.fmax(high.max(axis=0), value)))
+            blocks[name].append(_Limited(value, np.fmin(low.min(axis=0), value), np.fmax(high.max(axis=0), value)))
             if name in largest:
                 largest[name] = np.maximum(largest[name], _largest_errors(number(of_draws, block)))
     limited = {
-        name: Limited(
-            *(np.concatenate(parts) for parts in zip(*((b.estimate, b.lower, b.upper) for b in block), strict=True))
-        )
+        name: _Limited(*(np.concatenate(side) for side in zip(*(vars(each).values() for each in block), strict=True)))
         for name, block in blocks.items()
     }
     return limited, largest
@@ -298,7 +276,7 @@ def _mean(payoffs: Payoffs, counts: Confusion, cuts: slice) -> Floats:
 
 def _value(name: str, counts: Confusion, _cuts: slice) -> Floats:
     """A number of the outcomes, nan where nothing is divided by nothing."""
-    outcomes = dict(zip(COUNTS, (counts.tp, counts.fp, counts.fn, counts.tn), strict=True))
+    outcomes = dict(zip(COUNTS, counts.outcomes, strict=True))
     if name in outcomes:
         return outcomes[name]
     if name in INDEX_OF:
@@ -322,21 +300,15 @@ def _drawn(design: Design, rows: _Rows, judge: Judge | None, draws: int, seed: i
 
 @dataclass(frozen=True)
 class _Unseen:
-    """Rows that may have been missed, in each draw.
+    """Rows that may have been missed, in each draw: how heavy they are at each cut, and how many.
 
-    Attributes:
-        above: Shape (K,): weight of the heaviest row at or above each cut.
-        below: Shape (K,): and below it.
-        share: Shape (K,): share of the rows at or above each cut in the stratum whose rows are the heaviest.
-        true_above: Shape (B, 1): how many true rows were missed above the cut.
-        false_above: Shape (B, 1): how many false ones.
-        true_below: Shape (B, 1): how many true ones below it.
+    Of the stratum whose rows are the heaviest, `share` is that of its rows at or above each cut.
     """
 
-    above: Floats
+    above: Floats  # shape (K,)
     below: Floats
     share: Floats
-    true_above: Floats
+    true_above: Floats  # shape (B, 1)
     false_above: Floats
     true_below: Floats
 
@@ -351,10 +323,7 @@ class _Unseen:
     def low(self, counts: Confusion, at: NDArray[np.int64], *, swapped: bool = False) -> Confusion:
         """Outcomes at some cuts with the rows that make precision and recall lower, shape (B, T).
 
-        Args:
-            counts: As drawn.
-            at: The cuts.
-            swapped: Whether the rows are in the place of others, not beside them.
+        If they are swapped, the rows are in the place of others, not beside them.
         """
         false, true = self.false_above * self.above[at], self.true_below * self.below[at]
         if not swapped:
@@ -386,21 +355,13 @@ class _Above:
 
     What is estimated takes the share of a stratum for its rows without a label. Where a cut parts a stratum of which
     hardly a row above the cut was drawn, that share says little of them, and draws know no other: limits then reach as
-    far as those of the share among the drawn rows above the cut, with Jeffreys' prior.
-
-    Attributes:
-        share: Shape (K,): of true ones, by weight.
-        size: Shape (K,): how many of equal weight, or clusters, they count as (Kish 1965).
-        doubt: Shape (K,): share of all rows above the cut that have no label.
-        retrieved: Shape (K,): all rows there.
-        is_few: Shape (K,).
-        random: What draws.
+    far as those of the share among the drawn rows above the cut, with Jeffreys' prior. Arrays have the shape (K,).
     """
 
-    share: Floats
-    size: Floats
-    doubt: Floats
-    retrieved: Floats
+    share: Floats  # of true ones, by weight
+    size: Floats  # how many of equal weight, or clusters, they count as (Kish 1965)
+    doubt: Floats  # share of all rows above the cut that have no label
+    retrieved: Floats  # all rows there
     is_few: NDArray[np.bool_]
     random: np.random.Generator
 
@@ -445,7 +406,7 @@ def _areas(
     drawn: Totals,
     with_unseen: tuple[Totals, Totals],
     tails: tuple[float, float],
-) -> tuple[dict[str, Limited], dict[str, float]]:
+) -> tuple[dict[str, _Limited], dict[str, float]]:
     """The areas with their limits and their standard errors.
 
     An area is a sum of products of what was estimated from the same rows, so that the estimate lies above the truth, on
@@ -453,11 +414,8 @@ def _areas(
     """
     areas, deviations = {}, {}
     for name, area in functions.items():
-        value, of_draws, (lower, upper) = (
-            area(rows, estimate)[0],
-            area(rows, drawn),
-            (area(rows, w) for w in with_unseen),
-        )
+        value, of_draws = area(rows, estimate)[0], area(rows, drawn)
+        lower, upper = (area(rows, totals) for totals in with_unseen)
         is_defined = ~np.isnan(of_draws) & ~np.isnan(lower)
         low, high = np.nan, np.nan
         deviations[name] = np.nan
@@ -466,7 +424,7 @@ def _areas(
             low = np.quantile(lower[is_defined], tails[0]) - max(moved, 0.0)
             high = np.quantile(upper[is_defined], tails[1]) - min(moved, 0.0)
             deviations[name] = float(np.std(of_draws[is_defined]))
-        areas[name] = Limited(value, np.clip(np.fmin(low, value), 0.0, None), np.clip(np.fmax(high, value), None, 1.0))
+        areas[name] = _Limited(value, np.clip(np.fmin(low, value), 0.0, None), np.clip(np.fmax(high, value), None, 1.0))
     return areas, deviations
 
 
@@ -510,10 +468,10 @@ def _partial_roc_auc(max_fpr: float, rows: _Rows, totals: Totals) -> Floats:
     return partial_roc_auc(counts, max_fpr)
 
 
-_AREAS = (_average_precision, _pr_auc, _roc_auc)
+_AREAS = {"average_precision": _average_precision, "pr_auc": _pr_auc, "roc_auc": _roc_auc}
 
 
-def _at_edges(design: Design, rows: _Rows, limited: Mapping[str, Limited]) -> dict[str, Limited]:
+def _at_edges(design: Design, rows: _Rows, limited: Mapping[str, _Limited]) -> dict[str, _Limited]:
     """The limits, at 0 or 1 where the sample excludes nothing; none where no row is retrieved."""
     hits, misses = (numbers[rows.at] for numbers in design.seen(1.0))
     false_above, _ = (numbers[rows.at] for numbers in design.seen(0.0))
@@ -530,5 +488,5 @@ def _at_edges(design: Design, rows: _Rows, limited: Mapping[str, Limited]) -> di
             lower = np.where(lowest.get(name, False), 0.0, lower)
             upper = np.where(highest.get(name, False), 1.0, upper)
         nothing = none.get(name, False)
-        edged[name] = Limited(numbers.estimate, np.where(nothing, np.nan, lower), np.where(nothing, np.nan, upper))
+        edged[name] = _Limited(numbers.estimate, np.where(nothing, np.nan, lower), np.where(nothing, np.nan, upper))
     return edged

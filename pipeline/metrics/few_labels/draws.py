@@ -6,6 +6,7 @@ documents follow precision, recall and F1.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
@@ -23,9 +24,6 @@ if TYPE_CHECKING:
     Integers: TypeAlias = NDArray[np.int64]
     Bools: TypeAlias = NDArray[np.bool_]
     Values: TypeAlias = "dict[tuple[Average, str], Floats]"
-
-
-# What is known of all rows, and of the labelled ones.
 
 
 @dataclass(frozen=True)
@@ -58,17 +56,8 @@ class Population:
         """The sizes of merged strata; `into` is the new number of every stratum, from 0."""
         member = np.arange(int(into.max()) + 1)[:, None] == into
 
-        def added(values: Floats | None) -> Floats | None:
-            return None if values is None else np.asarray(member @ values, dtype=np.float64)
-
-        return Population(
-            self.cuts,
-            np.asarray(member @ self.retrieved, dtype=np.float64),
-            np.asarray(member @ self.size, dtype=np.float64),
-            added(self.rows),
-            added(self.proxy),
-            added(self.proxy_size),
-        )
+        sums = {name: member @ values for name, values in vars(self).items() if name != "cuts" and values is not None}
+        return replace(self, **{name: np.asarray(values, dtype=np.float64) for name, values in sums.items()})
 
 
 @dataclass(frozen=True)
@@ -94,14 +83,7 @@ class Labelled:
 
     def take(self, order: Integers) -> Labelled:
         """The rows in another order."""
-        return Labelled(
-            self.stratum[order],
-            self.score[order],
-            self.label[order],
-            self.weight[order],
-            None if self.proxy is None else self.proxy[order],
-            None if self.cluster is None else self.cluster[order],
-        )
+        return replace(self, **{name: values[order] for name, values in vars(self).items() if values is not None})
 
 
 # Totals of a stratified sample at falling cuts, and draws that say how far they can be trusted.
@@ -122,7 +104,7 @@ class Labelled:
 # by the root of 1 - n / N.
 
 
-FEWEST = 5  # labels of a stratum, below which it is taken together with a neighbour
+_FEWEST = 5  # labels of a stratum, below which it is taken together with a neighbour
 _LEAST_SHAPE = 0.2  # of a gamma weight, where a stratum has hardly a row
 _ROWS_OF_MODEL = 5  # rows of a stratum that weigh as much as what all strata say of a proxy
 _SMALLEST = 1e-12
@@ -130,44 +112,26 @@ _SMALLEST = 1e-12
 
 @dataclass(frozen=True)
 class Totals:
-    """Estimated or drawn totals, in the weight of rows.
+    """Estimated or drawn totals, in the weight of rows."""
 
-    Attributes:
-        tp: Shape (B, K): true rows at or above each cut.
-        positives: Shape (B,): true rows.
-    """
-
-    tp: Floats
-    positives: Floats
+    tp: Floats  # shape (B, K): true rows at or above each cut
+    positives: Floats  # shape (B,): true rows
 
 
 @dataclass(frozen=True)
 class Design:
-    """A sample beside the population that it was drawn from; strata with too few labels are merged.
+    """A sample beside the population that it was drawn from; strata with too few labels are merged."""
 
-    Attributes:
-        population: Sizes of the strata that are left.
-        stratum: Shape (n,): of every labelled row, in rising order of `first`.
-        first: Shape (n,): the first of the falling cuts that retrieves the row; K where none does.
-        label: Shape (n,): 1 or 0.
-        weight: Shape (n,): how many rows a row stands for; adds up to the size of its stratum.
-        fraction: Shape (H,): share of the rows of a stratum that are labelled.
-        cluster: Shape (n,): what is drawn together; each row by itself without clusters.
-        proxy: Shape (n,): λ f, all 0 without a proxy.
-        proxy_retrieved: Shape (K,): total of λ f at or above each cut.
-        proxy_total: Total of λ f.
-    """
-
-    population: Population
-    stratum: Integers
-    first: Integers
-    label: Floats
-    weight: Floats
-    fraction: Floats
-    cluster: Integers
-    proxy: Floats
-    proxy_retrieved: Floats
-    proxy_total: float
+    population: Population  # sizes of the strata that are left
+    stratum: Integers  # shape (n,): of every labelled row, in rising order of `first`
+    first: Integers  # shape (n,): the first of the falling cuts that retrieves the row; K where none does
+    label: Floats  # shape (n,): 1 or 0
+    weight: Floats  # shape (n,): how many rows a row stands for; adds up to the size of its stratum
+    fraction: Floats  # shape (H,): share of the rows of a stratum that are labelled
+    cluster: Integers  # shape (n,): what is drawn together; each row by itself without clusters
+    proxy: Floats  # shape (n,): λ f, all 0 without a proxy
+    proxy_retrieved: Floats  # shape (K,): total of λ f at or above each cut
+    proxy_total: float  # total of λ f
 
     @classmethod
     def of(cls, population: Population, labelled: Labelled) -> Design:
@@ -270,7 +234,7 @@ class Design:
 
 
 def merged_strata(population: Population, labels: Integers) -> Integers:
-    """The merged stratum of every stratum: each has `FEWEST` labels, if all strata together have so many.
+    """The merged stratum of every stratum: each has five labels, if all strata together have so many.
 
     A stratum with too few labels, unless all its rows are labelled, is taken together with the neighbour that has
     fewer, in the order of the strata. The variance then holds the difference of the two (collapsed strata, Cochran
@@ -278,7 +242,7 @@ def merged_strata(population: Population, labels: Integers) -> Integers:
     """
     groups = [[stratum] for stratum in range(len(labels)) if population.size[stratum] > 0]
     sizes = [int(labels[group].sum()) for group in groups]
-    needed = [min(FEWEST, float(population.numbers[group].sum())) for group in groups]
+    needed = [min(_FEWEST, float(population.numbers[group].sum())) for group in groups]
     while len(groups) > 1 and any(size < need for size, need in zip(sizes, needed, strict=True)):
         least = int(np.argmin([size - need for size, need in zip(sizes, needed, strict=True)]))
         beside = [other for other in (least - 1, least + 1) if 0 <= other < len(groups)]
@@ -286,7 +250,7 @@ def merged_strata(population: Population, labels: Integers) -> Integers:
         low, high = sorted((least, other))
         groups[low] += groups.pop(high)
         sizes[low] += sizes.pop(high)
-        needed[low] = min(FEWEST, needed[low] + needed.pop(high))
+        needed[low] = min(_FEWEST, needed[low] + needed.pop(high))
     merged = np.zeros(len(labels), dtype=np.int64)
     for number, group in enumerate(groups):
         merged[group] = number
@@ -382,14 +346,10 @@ def worth_of_rows_alike(score: Floats, rows: Integers) -> Floats:  # noqa: ARG00
 
 
 def worth_of_documents(mentions: Floats, rows: Integers) -> Floats:
-    """How many of all drawn documents a cell of them is worth, shape (C,); adds up to 1.
+    """How many of all drawn documents a cell of them, with so many predicted mentions each, is worth; adds up to 1.
 
     What is wrong of m mentions varies by about the root of m, and mentions that are missed by something where there is
     none.
-
-    Args:
-        mentions: Shape (C,): predicted mentions of each document.
-        rows: Shape (C,): documents.
     """
     return _with_rows_alike(np.sqrt(mentions + 1) * rows, rows)
 
@@ -434,12 +394,9 @@ def strata_of_cells(worth: Floats, size: int) -> Integers:
 def allocation(worth: Floats, rows: Integers, size: int) -> Integers:
     """How many rows of each stratum to label, shape (H,): in proportion to their worth, five at least, all at most.
 
-    Args:
-        worth: Shape (H,).
-        rows: Shape (H,): numbers of rows.
-        size: How many labels there are; more than there are rows means all rows.
+    If there are more labels than rows, all rows are labelled.
     """
-    least = np.minimum(rows, FEWEST)
+    least = np.minimum(rows, _FEWEST)
     return _shared_out(worth, rows, size, least if least.sum() <= size else np.zeros_like(rows))
 
 
@@ -462,14 +419,7 @@ def _shared_out(worth: Floats, rows: Integers, size: int, least: Integers) -> In
 
 
 def further(worth: Floats, rows: Integers, drawn: Integers, size: int) -> Integers:
-    """How many more rows of each stratum to label, shape (H,), where some have been drawn before.
-
-    Args:
-        worth: Shape (H,).
-        rows: Shape (H,): numbers of rows.
-        drawn: Shape (H,): how many of them were drawn before.
-        size: How many more labels there are.
-    """
+    """How many more rows of each stratum to label, shape (H,), where so many of them have been drawn before."""
     lacking = np.maximum(allocation(worth, rows, int(drawn.sum()) + size) - drawn, 0)
     return _shared_out(lacking.astype(np.float64), rows - drawn, size, np.zeros_like(rows))
 
@@ -477,10 +427,8 @@ def further(worth: Floats, rows: Integers, drawn: Integers, size: int) -> Intege
 def places(stratum: Integers, rank: Integers, numbers: Integers) -> Floats:
     """Where each row stands in the sheet: sorted by these, the first k rows hold every stratum in its share.
 
-    Args:
-        stratum: Shape (n,): of each drawn row.
-        rank: Shape (n,): its rank in the random order of its stratum, from 0.
-        numbers: Shape (H,): how many rows of each stratum are drawn.
+    Of each drawn row are given the stratum and its rank in the random order of that, from 0; `numbers` is how many each
+    stratum has.
     """
     return np.asarray((rank + 0.5) / numbers[stratum])
 
@@ -516,7 +464,7 @@ def _rounded(shares: Floats, rows: Integers, size: int) -> Integers:
 # document.
 
 
-NAMES = ("precision", "recall", "f1")
+_NAMES = ("precision", "recall", "f1")
 _DRAWS = 1_000
 _UNSEEN = 1 / 3  # mentions: the neutral prior of Kerman (2011)
 _AT_ONCE = 4_000_000  # numbers in an array
@@ -524,17 +472,11 @@ _AT_ONCE = 4_000_000  # numbers in an array
 
 @dataclass(frozen=True)
 class DocumentDesign:
-    """Documents that were drawn and judged; strata with too few of them are merged.
+    """Documents that were drawn and judged; strata with too few of them are merged."""
 
-    Attributes:
-        stratum: Shape (D,).
-        weight: Shape (D,): how many documents a document stands for; adds up to the size of its stratum.
-        fraction: Shape (H,): share of the documents of a stratum that are judged.
-    """
-
-    stratum: Integers
-    weight: Floats
-    fraction: Floats
+    stratum: Integers  # shape (D,)
+    weight: Floats  # shape (D,): how many documents a document stands for; adds up to the size of its stratum
+    fraction: Floats  # shape (H,): share of the documents of a stratum that are judged
 
     @classmethod
     def of(cls, size: Floats, stratum: Integers, relative: Floats) -> DocumentDesign:
@@ -555,7 +497,7 @@ class DocumentDesign:
     def draws(self, number: int, random: np.random.Generator) -> Floats:
         """Weights as they may be, shape (B, D)."""
         judged = np.bincount(self.stratum, minlength=len(self.fraction))
-        shape = np.maximum(1 - 2 / np.maximum(judged, 1), 0.2)[self.stratum]
+        shape = np.maximum(1 - 2 / np.maximum(judged, 1), _LEAST_SHAPE)[self.stratum]
         weight = random.gamma(shape, size=(number, len(shape))) * self.weight
         for stratum in range(len(judged)):
             rows = self.stratum == stratum
@@ -600,19 +542,12 @@ class JudgedMentions:
 
 @dataclass(frozen=True)
 class EstimatedScores:
-    """Estimates for all documents from the judged ones, at rising thresholds.
+    """Estimates for all documents from the judged ones, at rising thresholds."""
 
-    Attributes:
-        tp: Shape (G, K): weights of true positives by replicate.
-        fp: Those of false positives.
-        fn: Those of misses.
-        values: Shape (3, K): each ratio of each average with its lower and its upper limit, nan where undefined.
-    """
-
-    tp: Floats
-    fp: Floats
-    fn: Floats
-    values: Values
+    tp: Floats  # shape (G, K): weights of true positives by replicate
+    fp: Floats  # those of false positives
+    fn: Floats  # those of misses
+    values: Values  # shape (3, K): each ratio of each average with its lower and its upper limit, nan where undefined
 
 
 def estimated_scores(
@@ -638,7 +573,9 @@ def estimated_scores(
     """
     random = np.random.default_rng(seed)
     draws = design.draws(_DRAWS, random)
-    unseen = random.gamma(_UNSEEN, size=(3, _DRAWS, 1)) * _heaviest(design, mentions.in_group)
+    # mentions that were not seen are in the heaviest document, where not all are judged
+    is_open = mentions.in_group & (design.fraction < 1)[design.stratum]
+    unseen = random.gamma(_UNSEEN, size=(3, _DRAWS, 1)) * float(design.weight[is_open].max(initial=0.0))
     members = (replicate == np.arange(int(replicate.max(initial=-1)) + 1)[:, None]) * design.weight
     weights = np.concatenate([design.weight[None, :], draws, members])
     width = max(1, _AT_ONCE // max(len(weights), len(design.weight), 1))
@@ -656,17 +593,11 @@ def estimated_scores(
         blocks.append((counts[0], counts[1], counts[2] - counts[0], block))
     if not blocks:
         nothing = np.zeros((len(members), 0))
-        keys: list[tuple[Average, str]] = [(average, name) for average in averages for name in NAMES]
+        keys: list[tuple[Average, str]] = [(average, name) for average in averages for name in _NAMES]
         return EstimatedScores(nothing, nothing, nothing, {key: np.zeros((3, 0)) for key in keys})
     tp, fp, fn = (np.concatenate(side, axis=1) for side in zip(*(block[:3] for block in blocks), strict=True))
     values = {key: np.concatenate([block[3][key] for block in blocks], axis=1) for key in blocks[0][3]}
     return EstimatedScores(tp, fp, fn, values)
-
-
-def _heaviest(design: DocumentDesign, in_group: Bools) -> float:
-    """Weight of the heaviest document where not all are judged."""
-    open_strata = in_group & (design.fraction < 1)[design.stratum]
-    return float(design.weight[open_strata].max(initial=0.0))
 
 
 def _sums(weights: Floats, tp: Floats, fp: Floats, mentions: JudgedMentions) -> Iterator[tuple[str, Floats]]:
@@ -674,7 +605,7 @@ def _sums(weights: Floats, tp: Floats, fp: Floats, mentions: JudgedMentions) -> 
     gold, documents = mentions.gold, mentions.in_group.astype(np.float64)[:, None]
     yield from (("tp", weights @ tp), ("fp", weights @ fp), ("gold", weights @ np.broadcast_to(gold, tp.shape)))
     yield "documents", weights @ np.broadcast_to(documents, tp.shape)
-    for name, below in zip(NAMES, (tp + fp, gold + 0 * tp, (tp + fp + gold) / 2), strict=True):
+    for name, below in zip(_NAMES, (tp + fp, gold + 0 * tp, (tp + fp + gold) / 2), strict=True):
         ratio = np.divide(tp, below, out=np.zeros_like(tp), where=below > 0)
         yield from ((name, weights @ ratio), (f"n_{name}", weights @ (below > 0).astype(np.float64)))
 
@@ -696,7 +627,7 @@ def _limited(
     none_missed = gold.sum() - tp.sum(axis=0) == 0
     without_fault = {"precision": none_wrong, "recall": none_missed, "f1": none_wrong & none_missed}
     is_census = not np.any(unseen)
-    for name in NAMES:
+    for name in _NAMES:
         value = of_estimate[name][0]
         lower, upper = np.quantile(low[name], tail, axis=0), np.quantile(high[name], 1 - tail, axis=0)
         lower, upper = np.fmin(lower, value), np.fmax(upper, value)
@@ -720,9 +651,9 @@ def _ratios(
         return values if average == "micro" else {name: np.nan_to_num(value, nan=1.0) for name, value in values.items()}
     lacking = {"precision": false, "recall": missed, "f1": false + missed}
     if average == "macro":
-        return {name: (sums[name] + hit) / (sums[f"n_{name}"] + hit + lacking[name]) for name in NAMES}
+        return {name: (sums[name] + hit) / (sums[f"n_{name}"] + hit + lacking[name]) for name in _NAMES}
     values = {}
-    for name in NAMES[:2]:
+    for name in _NAMES[:2]:
         total = sums[name] + sums["documents"] - sums[f"n_{name}"]
         values[name] = (total + hit) / (sums["documents"] + hit + lacking[name])
     product, total = values["precision"] * values["recall"], values["precision"] + values["recall"]

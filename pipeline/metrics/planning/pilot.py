@@ -26,11 +26,13 @@ if TYPE_CHECKING:
 # A published interval says how much its number varies: it is turned back into what it was made from, and made again for
 # another number of units. How limits are made decides on which scale that is done:
 #
-# | scale | limits are | what grows with the units | |---|---|---| | `share` | beta quantiles of a binomial share
-# (`jackknife.binomial_limits`) | rows over their design effect | | `jaccard` | those of J, tp of tp + fp + fn, for F1 =
-# 2 J / (1 + J) | the same | | `mean` | those of a mean of values from 0 to 1 (`proportions.mean_limits`) | the number
-# of values | | `logit` | symmetric about the logit, by Student's t | the inverse of the variance | | `log`, `lack`,
-# `plain` | the same about the logarithm, that of what is lacking of 1, or the number itself | likewise |
+# | scale | limits are | what grows with the units |
+# |---|---|---|
+# | `share` | beta quantiles of a binomial share (`jackknife.binomial_limits`) | rows over their design effect |
+# | `jaccard` | those of J, tp of tp + fp + fn, for F1 = 2 J / (1 + J) | the same |
+# | `mean` | those of a mean of values from 0 to 1 (`proportions.mean_limits`) | the number of values |
+# | `logit` | symmetric about the logit, by Student's t | the inverse of the variance |
+# | `log`, `lack`, `plain` | the same about the logarithm, that of what is lacking of 1, or the number | likewise |
 #
 # Student's t takes its degrees of freedom from the effective number of clusters (Kish 1965), and these grow with the
 # units, too. A stage gives each of up to 1,000 clusters a replicate of its own, and puts more of them into 64: then the
@@ -42,7 +44,7 @@ if TYPE_CHECKING:
 
 Scale: TypeAlias = Literal["share", "jaccard", "mean", "logit", "log", "lack", "plain"]
 
-MOST_OWN_REPLICATES, HASH_GROUPS = 1000, 64
+_MOST_OWN_REPLICATES, HASH_GROUPS = 1000, 64
 FEWEST_UNITS = 2  # a spread needs two
 OF_SHARES: tuple[Scale, ...] = ("share", "jaccard", "mean", "logit")  # numbers from 0 to 1
 _SCALES: dict[Scale, tuple[Callable[[float], float], Callable[[float], float]]] = {
@@ -96,16 +98,13 @@ class Pilot:
     def degrees(self, factor: float = 1.0) -> float:
         """Degrees of freedom of Student's t with so many times the units."""
         degrees = max(self.effective * factor - 1, 1.0)
-        is_grouped = self.is_grouped or (self.has_groups and self.units * factor > MOST_OWN_REPLICATES)
+        is_grouped = self.is_grouped or (self.has_groups and self.units * factor > _MOST_OWN_REPLICATES)
         return min(degrees, HASH_GROUPS - 1.0) if is_grouped and math.isfinite(degrees) else degrees
 
     def limits(self, factor: float, confidence: float | None = None, *, inflation: float = 1.0) -> tuple[float, float]:
-        """The limits with so many times the units, if the number is the same and the spread is so many times as large.
+        """The limits with so many times the units, if the number is the same.
 
-        Args:
-            factor: Units of the plan over those of the pilot.
-            confidence: Level of the limits; None: that of the pilot.
-            inflation: By what the variance of a unit is multiplied.
+        Their level is that of the pilot if it is None. The variance of a unit is multiplied by the inflation.
         """
         level = self.confidence if confidence is None else confidence
         degrees = self.degrees(factor)
@@ -135,18 +134,12 @@ class Pilot:
         return width / 2 / float(t_quantile(self.confidence, self.degrees(factor)))
 
     def factor_for(self, width: float, confidence: float | None = None, *, inflation: float = 1.0) -> float | None:
-        """The smallest factor with which the interval is no wider than this; None if none is.
-
-        Args:
-            width: Upper less lower limit, > 0.
-            confidence: As for `limits`.
-            inflation: Likewise.
-        """
+        """The smallest factor with which the interval is no wider than this; None if none is; else as `limits`."""
 
         def is_enough(factor: float) -> bool:
             return self.width_with(factor, confidence, inflation=inflation) <= width
 
-        return smallest_in_both_ways(self, is_enough)
+        return _smallest_in_both_ways(self, is_enough)
 
     def moved(self, share: float) -> Pilot:
         """The same with another share, of as many rows."""
@@ -210,16 +203,11 @@ class Pilot:
         return limit in self.bounds
 
 
-def smallest_in_both_ways(pilot: Pilot, is_enough: Callable[[float], bool]) -> float | None:
-    """The smallest factor that is enough, with clusters that are replicates of their own or else with groups of them.
-
-    Args:
-        pilot: Whose units are counted.
-        is_enough: Whether a factor is; in each of the two ways every larger one is, too.
-    """
+def _smallest_in_both_ways(pilot: Pilot, is_enough: Callable[[float], bool]) -> float | None:
+    """The smallest factor that is enough, with clusters that are replicates of their own or else groups of them."""
     lowest = FEWEST_UNITS / pilot.units if math.isfinite(pilot.units) else 1e-9
     if pilot.has_groups and not pilot.is_grouped:
-        most = MOST_OWN_REPLICATES / pilot.units
+        most = _MOST_OWN_REPLICATES / pilot.units
         if most > lowest and (factor := smallest_factor(is_enough, lowest, most)) is not None:
             return factor
         lowest = max(lowest, math.nextafter(most, math.inf))
@@ -251,14 +239,9 @@ _ROUNDING = 1e-9
 
 
 def intracluster_correlation(design_effect: float, rows_per_cluster: float) -> float:
-    """Correlation of two rows of a cluster, (d - 1) / (m - 1).
+    """Correlation of two rows of a cluster, (d - 1) / (m - 1), of the design effect d and rows per cluster m.
 
-    Args:
-        design_effect: Variance over that of independent rows.
-        rows_per_cluster: Mean size of the cluster of a row.
-
-    Returns:
-        At most 1, below 0 where rows of a cluster are less alike than others; nan for a row per cluster.
+    At most 1, below 0 where rows of a cluster are less alike than others; nan for a row per cluster.
     """
     if not rows_per_cluster > 1 + _ROUNDING:
         return math.nan
@@ -266,12 +249,9 @@ def intracluster_correlation(design_effect: float, rows_per_cluster: float) -> f
 
 
 def variance_with_more_rows(times: float, correlation: float, rows_per_cluster: float) -> float:
-    """Variance with so many times the rows in the same clusters, over the variance of the pilot.
+    """Variance with so many times the rows in the same clusters, which may be infinite, over that of the pilot.
 
-    Args:
-        times: ≥ 1, may be infinite.
-        correlation: As from `intracluster_correlation`; below 0 it counts as 0.
-        rows_per_cluster: Of the pilot.
+    The correlation is as from `intracluster_correlation`; below 0 it counts as 0.
     """
     rho = max(correlation, 0.0)
     effect = 1 + (rows_per_cluster - 1) * rho
@@ -279,13 +259,7 @@ def variance_with_more_rows(times: float, correlation: float, rows_per_cluster: 
 
 
 def rows_for_variance(wanted: float, correlation: float, rows_per_cluster: float) -> float:
-    """How many times the rows in the same clusters multiply the variance by this; infinite if no number does.
-
-    Args:
-        wanted: The variance that is wanted over that of the pilot, > 0.
-        correlation: As for `variance_with_more_rows`.
-        rows_per_cluster: Likewise.
-    """
+    """How many times the rows in the same clusters multiply the variance by this; infinite if no number does."""
     rho = max(correlation, 0.0)
     room = wanted * (1 + (rows_per_cluster - 1) * rho) - rows_per_cluster * rho
     return (1 - rho) / room if room > 0 else math.inf
@@ -321,26 +295,12 @@ _LEAST_CORRELATION, _MOST_CORRELATION = 1e-6, 1 - 1e-6
 
 
 def inflation_limit(degrees: float, assurance: float = ASSURANCE) -> float:
-    """The upper limit of a variance over its estimate.
-
-    Args:
-        degrees: Degrees of freedom of the estimate, > 0.
-        assurance: One-sided level of the limit.
-
-    Returns:
-        ν / χ²(1 - assurance; ν); near 1 for many degrees.
-    """
+    """The upper limit of a variance over its estimate with so many degrees of freedom, ν / χ²(1 - assurance; ν)."""
     return degrees / float(scipy.special.chdtri(degrees, assurance))
 
 
-def kurtosis_of_shares(share: float, correlation: float, rows: float) -> float:
-    """Excess kurtosis of the hits of a cluster, if they are beta-binomial.
-
-    Args:
-        share: From 0 to 1; of 0 and 1, which do not vary, 0 is returned.
-        correlation: Of two rows of a cluster, from 0 to 1.
-        rows: Rows per cluster, ≥ 1; 1: single rows.
-    """
+def _kurtosis_of_shares(share: float, correlation: float, rows: float) -> float:
+    """Excess kurtosis of the hits of a cluster of so many rows, if they are beta-binomial; 0 where they do not vary."""
     if not 0 < share < 1:
         return 0.0
     if rows <= 1:
@@ -354,13 +314,8 @@ def kurtosis_of_shares(share: float, correlation: float, rows: float) -> float:
     return scale * moment - 3
 
 
-def kurtosis_of_values(mean: float, variance: float) -> float:
-    """Excess kurtosis of values from 0 to 1, if they have a beta distribution.
-
-    Args:
-        mean: Between 0 and 1, exclusive.
-        variance: Of a value, above 0 and below mean × (1 - mean).
-    """
+def _kurtosis_of_values(mean: float, variance: float) -> float:
+    """Excess kurtosis of values from 0 to 1, if they have a beta distribution with this mean and variance."""
     total = max(mean * (1 - mean) / variance - 1, 1e-6)
     a, b = mean * total, (1 - mean) * total
     top = (a - b) ** 2 * (total + 1) - a * b * (total + 2)
@@ -369,52 +324,37 @@ def kurtosis_of_values(mean: float, variance: float) -> float:
 
 def variance_degrees(pilot: Pilot) -> float:
     """Degrees of freedom of the variance of a pilot."""
-    relative = _error_of_rows(pilot) if math.isinf(pilot.effective) else _error_of_clusters(pilot)
-    relative += _error_of_scale(pilot)
-    return float(np.clip(2 / max(relative, 2 / _MOST_DEGREES), _FEWEST_DEGREES, _MOST_DEGREES))
-
-
-def _error_of_rows(pilot: Pilot) -> float:
-    """Relative variance of the variance where rows are independent."""
-    if pilot.scale not in _SHARES:
-        number = pilot.units if math.isnan(pilot.rows) else pilot.rows
-        return 2 / max(number - 1, 1.0)
-    return (2 + kurtosis_of_shares(pilot.share, 0.0, 1.0)) / pilot.binomial_size
-
-
-def _error_of_clusters(pilot: Pilot) -> float:
-    """The same where clusters are."""
-    alike = max(pilot.effective**2 / max(pilot.units, pilot.effective), FEWEST_UNITS)
-    return 2 / max(alike - 1, 1.0) + _kurtosis(pilot) / max(pilot.effective, 1.0)
-
-
-def _error_of_scale(pilot: Pilot) -> float:
-    """The part that the number's own error adds, since the width of its interval depends on the number."""
+    # relative variance of the variance, of independent clusters or of rows
+    if not math.isinf(pilot.effective):
+        alike = max(pilot.effective**2 / max(pilot.units, pilot.effective), FEWEST_UNITS)
+        relative = 2 / max(alike - 1, 1.0) + _kurtosis(pilot) / max(pilot.effective, 1.0)
+    elif pilot.scale in _SHARES:
+        relative = (2 + _kurtosis_of_shares(pilot.share, 0.0, 1.0)) / pilot.binomial_size
+    else:
+        relative = 2 / max((pilot.units if math.isnan(pilot.rows) else pilot.rows) - 1, 1.0)
+    # the number's own error adds to it where the width of its interval depends on the number
     slope = {"log": 1.0, "lack": 1.0, "logit": abs(1 - 2 * pilot.value)}.get(pilot.scale, 0.0)
-    return 4 * slope**2 * pilot.error_on_scale**2 if slope else 0.0
+    relative += 4 * slope**2 * pilot.error_on_scale**2 if slope else 0.0
+    return float(np.clip(2 / max(relative, 2 / _MOST_DEGREES), _FEWEST_DEGREES, _MOST_DEGREES))
 
 
 def _kurtosis(pilot: Pilot) -> float:
     """Excess kurtosis of what a cluster adds; 0 where nothing is known of it."""
     if pilot.scale == "mean" and 0 < pilot.value < 1:
-        return max(kurtosis_of_values(pilot.value, pilot.variance * pilot.size), 0.0)
+        return max(_kurtosis_of_values(pilot.value, pilot.variance * pilot.size), 0.0)
     if pilot.scale not in _SHARES:
         return 0.0 if math.isnan(pilot.rows) else _OF_NORMAL * pilot.effective / max(pilot.rows, 1.0)
     rows = pilot.rows_per_cluster
     if math.isnan(rows):
-        return max(kurtosis_of_shares(pilot.share, 0.0, 1.0), 0.0) * pilot.effective / pilot.binomial_size
+        return max(_kurtosis_of_shares(pilot.share, 0.0, 1.0), 0.0) * pilot.effective / pilot.binomial_size
     correlation = intracluster_correlation(pilot.rows / pilot.binomial_size, rows)
-    return max(kurtosis_of_shares(pilot.share, correlation if math.isfinite(correlation) else 0.0, rows), 0.0)
+    return max(_kurtosis_of_shares(pilot.share, correlation if math.isfinite(correlation) else 0.0, rows), 0.0)
 
 
 def cautious(pilot: Pilot, assurance: float = ASSURANCE) -> tuple[Pilot, float]:
     """The pilot on the safe side, and by what its variance is multiplied.
 
     A share of 0 or 1 shows no variance: the limit of the share itself takes the place of that of its variance.
-
-    Args:
-        pilot: The pilot.
-        assurance: One-sided level of the limit.
     """
     if pilot.scale in _SHARES and pilot.share in {0.0, 1.0}:
         unseen = 1 - (1 - assurance) ** (1 / pilot.binomial_size)
@@ -429,36 +369,21 @@ def cautious(pilot: Pilot, assurance: float = ASSURANCE) -> tuple[Pilot, float]:
 # shares vary more, towards 1/2. A comparison on the same units needs fewer of them: see `power`.
 
 
-_SHARES_AND_MEANS = frozenset({"share", "jaccard", "mean"})
-
-
 def other_run(pilot: Pilot, difference: float) -> Pilot | None:
-    """The pilot with the number that lies the difference away, where it varies more; None if there is no such share.
-
-    Args:
-        pilot: The pilot.
-        difference: > 0.
-    """
-    if pilot.scale not in _SHARES_AND_MEANS:
+    """The pilot with the number that lies the difference away, where it varies more; None if there is no such share."""
+    if pilot.scale not in {*_SHARES, "mean"}:
         return pilot
     candidates = [value for value in (pilot.value - difference, pilot.value + difference) if 0 < value < 1]
     if not candidates:
         return None
-    nearest = min(candidates, key=lambda value: abs(value - 1 / 2))
     if pilot.scale == "mean":
         return pilot
+    nearest = min(candidates, key=lambda value: abs(value - 1 / 2))
     return pilot.moved(nearest / (2 - nearest) if pilot.scale == "jaccard" else nearest)
 
 
-def error_of_difference(pilot: Pilot, other: Pilot, factor: float, *, inflation: float = 1.0) -> tuple[float, float]:
-    """Standard error of the difference of two runs with so many times the units, and its degrees of freedom.
-
-    Args:
-        pilot: The first run.
-        other: The other one, as from `other_run`.
-        factor: Units of each run over those of the pilot.
-        inflation: By what the variance of a unit is multiplied.
-    """
+def _error_of_difference(pilot: Pilot, other: Pilot, factor: float, *, inflation: float = 1.0) -> tuple[float, float]:
+    """Standard error of the difference of two runs with so many times the units, and its degrees of freedom."""
     squares = [run.error(factor, inflation=inflation) ** 2 for run in (pilot, other)]
     spread = sum(square**2 / pilot.degrees(factor) for square in squares)
     return math.sqrt(sum(squares)), (sum(squares) ** 2 / spread if spread > 0 else math.inf)
@@ -467,26 +392,21 @@ def error_of_difference(pilot: Pilot, other: Pilot, factor: float, *, inflation:
 def factor_for_difference(
     pilot: Pilot, other: Pilot, question: Question, *, inflation: float = 1.0, degrees: float = math.inf
 ) -> float | None:
-    """The smallest factor with which the test has the power; None if none has.
+    """The smallest factor with which a test of `different`, against `other_run`, has the power; None if none has.
 
-    Args:
-        pilot: The first run.
-        other: As from `other_run`.
-        question: What is to be found, of the claim `different`.
-        inflation: By what the variance of a unit is multiplied.
-        degrees: Degrees of freedom of the variance of the pilot, as for `power.units_for`.
+    The degrees of freedom are those of the variance of the pilot, as for `power.units_for`.
     """
 
     def is_enough(factor: float) -> bool:
-        of_both = error_of_difference(pilot, other, factor, inflation=inflation)
+        of_both = _error_of_difference(pilot, other, factor, inflation=inflation)
         return expected_power(question, *of_both, degrees) >= question.power
 
-    return smallest_in_both_ways(pilot, is_enough)
+    return _smallest_in_both_ways(pilot, is_enough)
 
 
 def detectable_now(pilot: Pilot, question: Question) -> float | None:
     """The difference that two runs of the size of the pilot show with the power; None if there is none."""
-    return detectable(question, *error_of_difference(pilot, pilot, 1.0))
+    return detectable(question, *_error_of_difference(pilot, pilot, 1.0))
 
 
 # How many units an interval or a test needs where there is no pilot, from what is expected.
@@ -503,35 +423,17 @@ _FEWEST = 2
 
 
 def of_expected_share(value: float, design_effect: float, confidence: float, scale: Scale = "share") -> Pilot:
-    """A pilot of one row whose share is the expected one.
-
-    Args:
-        value: The share, or F1 for the scale `jaccard`.
-        design_effect: Variance over that of independent rows.
-        confidence: Level of the interval.
-        scale: `share` or `jaccard`.
-    """
+    """A pilot of one row whose share is the expected one, or whose F1 is for the scale `jaccard`."""
     return Pilot(value, math.nan, math.nan, confidence, scale, 1.0, size=1 / design_effect)
 
 
 def rows_for_share(expected: Pilot, width: float) -> int | None:
-    """The smallest number of rows with which the interval of the expected share is no wider; None if none is.
-
-    Args:
-        expected: As from `of_expected_share`.
-        width: Upper less lower limit, > 0.
-    """
+    """The smallest number of rows with which the interval of `of_expected_share` is no wider; None if none is."""
     return smallest_number(lambda rows: expected.width_with(float(rows)) <= width, _FEWEST)
 
 
 def rows_for_share_assured(expected: Pilot, width: float, assurance: float = ASSURANCE) -> int | None:
-    """The smallest number of rows with which it is no wider in so many of all samples.
-
-    Args:
-        expected: As from `of_expected_share`.
-        width: As for `rows_for_share`.
-        assurance: Share of samples.
-    """
+    """The smallest number of rows with which it is no wider in so many of all samples."""
     share, distance = expected.share, float(scipy.special.ndtri(assurance))
     toward = 1.0 if share <= 1 / 2 else -1.0
 
@@ -546,11 +448,7 @@ def rows_for_share_assured(expected: Pilot, width: float, assurance: float = ASS
 def units_for_mean(deviation: float, width: float, confidence: float, assurance: float | None = None) -> int | None:
     """The smallest number of units with which the interval of a mean, by Student's t, is no wider.
 
-    Args:
-        deviation: Standard deviation of the values, > 0.
-        width: Upper less lower limit, > 0.
-        confidence: Level of the interval.
-        assurance: Share of samples in which it is to be so; None: with the standard deviation as expected.
+    With an assurance it is so in this share of samples; with None if the standard deviation is as expected.
     """
 
     def is_enough(units: int) -> bool:
@@ -561,14 +459,8 @@ def units_for_mean(deviation: float, width: float, confidence: float, assurance:
     return smallest_number(is_enough, _FEWEST)
 
 
-def auc_error(area: float, positives: float, negatives: float) -> float:
-    """Standard error of ROC AUC (Hanley & McNeil 1982).
-
-    Args:
-        area: Between 0 and 1, exclusive.
-        positives: Their number.
-        negatives: Likewise.
-    """
+def _auc_error(area: float, positives: float, negatives: float) -> float:
+    """Standard error of ROC AUC (Hanley & McNeil 1982)."""
     of_positives, of_negatives = area / (2 - area) - area**2, 2 * area**2 / (1 + area) - area**2
     variance = area * (1 - area) + (positives - 1) * of_positives + (negatives - 1) * of_negatives
     return math.sqrt(variance / (positives * negatives))
@@ -581,7 +473,7 @@ def rows_for_auc(
 
     Args:
         area: The expected area, between 0 and 1, exclusive.
-        share_positive: Share of positives, between 0 and 1, exclusive.
+        share_positive: Share of positives, likewise.
         width: Upper less lower limit, > 0.
         confidence: Level of the interval.
         design_effect: Variance over that of independent rows.
@@ -589,7 +481,7 @@ def rows_for_auc(
     quantile = float(t_quantile(confidence, math.inf))
 
     def is_enough(rows: int) -> bool:
-        error = auc_error(area, max(rows * share_positive, 1.0), max(rows * (1 - share_positive), 1.0))
+        error = _auc_error(area, max(rows * share_positive, 1.0), max(rows * (1 - share_positive), 1.0))
         wider = np.asarray(error * math.sqrt(design_effect))
         lower, upper = logit_interval(np.asarray(area), wider, quantile)
         return float(upper - lower) <= width

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
@@ -18,25 +19,13 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-# The smallest number that is enough.
-
-
-MOST_UNITS = 10**12  # beyond which no plan is made
+_MOST_UNITS = 10**12  # beyond which no plan is made
 _SMALLEST_FACTOR, _LARGEST_FACTOR = 1e-9, 1e9
 _HALVINGS = 100
 
 
-def smallest_number(is_enough: Callable[[int], bool], fewest: int, most: int = MOST_UNITS) -> int | None:
-    """The smallest whole number that is enough; every larger one is taken to be enough, too.
-
-    Args:
-        is_enough: Whether a number is.
-        fewest: The first number that is tried.
-        most: The last one.
-
-    Returns:
-        The number; None if not even `most` is enough.
-    """
+def smallest_number(is_enough: Callable[[int], bool], fewest: int, most: int = _MOST_UNITS) -> int | None:
+    """The smallest whole number between two that is enough, if every larger one is, too; None if none is."""
     high = fewest
     while not is_enough(high):
         if high >= most:
@@ -51,16 +40,7 @@ def smallest_number(is_enough: Callable[[int], bool], fewest: int, most: int = M
 def smallest_factor(
     is_enough: Callable[[float], bool], lowest: float = _SMALLEST_FACTOR, highest: float = _LARGEST_FACTOR
 ) -> float | None:
-    """The smallest factor that is enough; every larger one is taken to be enough, too.
-
-    Args:
-        is_enough: Whether a factor is.
-        lowest: The first factor that is tried, above 0.
-        highest: The last one.
-
-    Returns:
-        The factor, to one in 10^12; None if not even `highest` is enough.
-    """
+    """The smallest factor between two that is enough, to one in 10^12, if every larger one is, too; None if none is."""
     if is_enough(lowest):
         return lowest
     if not is_enough(highest):
@@ -117,13 +97,7 @@ class Question:
 
 
 def power_of(question: Question, error: float, degrees: float) -> float:
-    """Probability that the test shows the claim.
-
-    Args:
-        question: What is to be shown.
-        error: Standard error of the difference, > 0.
-        degrees: Degrees of freedom of its square, ≥ 1.
-    """
+    """Probability that the test shows the claim, of a standard error whose square has so many degrees of freedom."""
     if question.claim == "equivalent":
         return _power_of_both(question, error, degrees)
     if question.claim == "not_worse":
@@ -201,31 +175,20 @@ def expected_power(question: Question, error: float, degrees: float, of_pilot: f
 def detectable(question: Question, error: float, degrees: float) -> float | None:
     """The difference that the test finds with the power, or the margin that it shows; None if there is none.
 
-    Args:
-        question: What is to be shown; its difference is what is asked for of `different`, its margin of other claims.
-        error: Standard error of the difference.
-        degrees: Degrees of freedom of its square.
+    The difference of the question is what is asked for of `different`, its margin of other claims.
     """
+    is_difference = question.claim == "different"
 
     def is_enough(times: float) -> bool:
         size = times * error
-        asked = (
-            Question("different", size, math.nan, question.power, question.significance)
-            if question.claim == "different"
-            else Question(
-                question.claim,
-                question.difference,
-                abs(question.difference) + size,
-                question.power,
-                question.significance,
-            )
-        )
+        margin = question.margin if is_difference else abs(question.difference) + size
+        asked = replace(question, difference=size if is_difference else question.difference, margin=margin)
         return power_of(asked, error, degrees) >= question.power
 
     times = smallest_factor(is_enough, 1e-3, 1e6)
     if times is None:
         return None
-    return times * error + (0.0 if question.claim == "different" else abs(question.difference))
+    return times * error + (0.0 if is_difference else abs(question.difference))
 
 
 # How many matches people must check so that the precision of these matches is known to a wanted width.
@@ -235,15 +198,9 @@ def detectable(question: Question, error: float, degrees: float) -> float | None
 
 
 def width_with_labels(matches: int, labels: int, precision: float, confidence: float) -> float:
-    """Width of the interval of the precision of so many matches, if so many of them are checked.
+    """Width of the interval of the precision of so many matches, if so many labels say that a share of them is correct.
 
     Between two numbers of correct matches it is interpolated.
-
-    Args:
-        matches: All matches.
-        labels: Checked ones, from 1 to all.
-        precision: Share of correct ones among those that are checked.
-        confidence: Level of the interval.
     """
     right = precision * labels
     below = math.floor(right)
@@ -254,14 +211,7 @@ def width_with_labels(matches: int, labels: int, precision: float, confidence: f
 
 
 def labels_for(matches: int, precision: float, width: float, confidence: float) -> int:
-    """The smallest number of checked matches with which the interval is no wider, at most all of them.
-
-    Args:
-        matches: All matches.
-        precision: The share of correct ones that is expected.
-        width: Upper less lower limit, > 0.
-        confidence: Level of the interval.
-    """
+    """The smallest number of checked matches, at most all, with which the interval of the precision is no wider."""
 
     def is_enough(labels: int) -> bool:
         return width_with_labels(matches, labels, precision, confidence) <= width

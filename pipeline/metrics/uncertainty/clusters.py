@@ -46,9 +46,9 @@ if TYPE_CHECKING:
 # Fewer than 50 cannot tell: too many samples of a high correlation do not show it.
 
 
-FEWEST_NEIGHBOURS = 8  # pairs of neighbours that are compared
-FEWEST_IN_TIME = 50  # clusters whose neighbours may be alike unless that is significant; of fewer it is not excluded
-CRITICAL = 1.645  # standard errors by which the covariance of neighbours must exceed 0: significant at 5%, one-sided
+_FEWEST_NEIGHBOURS = 8  # pairs of neighbours that are compared
+_FEWEST_IN_TIME = 50  # clusters whose neighbours may be alike unless that is significant; of fewer it is not excluded
+_CRITICAL = 1.645  # standard errors by which the covariance of neighbours must exceed 0: significant at 5%, one-sided
 SHORTEST_SPAN = 2.0  # days that a first parent lies on, where it is not known
 _MOST_PERSISTENT = 0.97  # coefficient of the autoregression (Andrews 1991)
 _MOST_LIKELY = 0.9  # the same where it is one standard error above the observed one
@@ -59,13 +59,8 @@ _RATE = 1.1447  # of Bartlett's bandwidth, Andrews (1991, eq. 6.2)
 
 
 @dataclass(frozen=True)
-class OverTime:
-    """A variance between clusters corrected by the covariances of neighbours; arrays of the shape of the variance.
-
-    Attributes:
-        factor: By which the variance is multiplied, at least 1.
-        divisor: By which its degrees of freedom are divided: 1 + 2 Σ w².
-    """
+class _OverTime:
+    """The factor, at least 1, of a variance between clusters, and the divisor 1 + 2 Σ w² of its degrees of freedom."""
 
     factor: Floats
     divisor: Floats
@@ -76,15 +71,15 @@ class OverTime:
 
 
 @np.errstate(divide="ignore", invalid="ignore", over="ignore")
-def over_time(shifts: Floats) -> OverTime:
+def over_time(shifts: Floats) -> _OverTime:
     """Covariances of clusters nearby, by Bartlett's weights.
 
     Args:
         shifts: Shape (G, …): how far each cluster moves a statistic, in the order of the clusters.
     """
     number = len(shifts)
-    if number <= FEWEST_NEIGHBOURS:
-        return OverTime(np.ones(shifts.shape[1:]), np.ones(shifts.shape[1:]))
+    if number <= _FEWEST_NEIGHBOURS:
+        return _OverTime(np.ones(shifts.shape[1:]), np.ones(shifts.shape[1:]))
     deviations = shifts - shifts.mean(axis=0)
     variance = (deviations**2).sum(axis=0)
     # of independent clusters products of deviations from their mean are below 0 on average
@@ -92,7 +87,7 @@ def over_time(shifts: Floats) -> OverTime:
     # the coefficient of an autoregression
     observed = gammas[0] / variance
     lasting = np.where(sum(gammas[:3]) > 0, sum(gammas[1:]) / sum(gammas[:3]), 0.0)
-    lasting = np.where(p_values_of_neighbours(shifts) < _LEVEL, np.maximum(observed, lasting), observed)
+    lasting = np.where(_p_values_of_neighbours(shifts) < _LEVEL, np.maximum(observed, lasting), observed)
     bandwidth = np.maximum(_bandwidth(np.nan_to_num(lasting), number), 1.0)
     # the variance with Bartlett's covariances, raised for the mean that deviations are from
     total, once, squared = variance.copy(), np.zeros_like(variance), np.zeros_like(variance)
@@ -103,18 +98,15 @@ def over_time(shifts: Floats) -> OverTime:
     # at least that of an autoregression whose correlation is a standard error above the observed one
     likely = np.clip(np.nan_to_num(observed) + 1 / np.sqrt(number), 0.0, _MOST_LIKELY)
     least = 1 + 2 * likely / (1 - np.clip(np.fmax(lasting, likely), 0.0, _MOST_LIKELY))
-    return OverTime(np.fmax(total * raised / variance, least), 1 + 2 * squared)
+    return _OverTime(np.fmax(total * raised / variance, least), 1 + 2 * squared)
 
 
 @np.errstate(divide="ignore", invalid="ignore")
-def p_values_of_neighbours(shifts: Floats) -> Floats:
+def _p_values_of_neighbours(shifts: Floats) -> Floats:
     """One-sided p-values of clusters that are independent, against neighbours that are alike; nan where nothing varies.
 
     Of each cluster the product with the one before it, and with the sum of the five before it, is taken: sums of these
     products over the root of the sum of their squares are nearly normal, and both p-values are combined.
-
-    Args:
-        shifts: As for `over_time`.
     """
     number, deviations = len(shifts), shifts - shifts.mean(axis=0)
     variance, before, tails = (deviations**2).sum(axis=0), np.zeros_like(deviations), []
@@ -124,32 +116,26 @@ def p_values_of_neighbours(shifts: Floats) -> Floats:
             products = deviations * before
             expected = variance * sum(number - each for each in range(1, lag + 1)) / number**2
             tails.append(scipy.special.ndtr(-(products.sum(axis=0) + expected) / np.sqrt((products**2).sum(axis=0))))
-    return combined_p_value(np.array(tails)) if tails else np.full_like(variance, np.nan)
+    return _combined_p_value(np.array(tails)) if tails else np.full_like(variance, np.nan)
 
 
-def combined_p_value(p_values: Floats) -> Floats:
-    """One p-value from several of tests that depend on each other in any way (Liu & Xie 2020), along axis 0.
-
-    Args:
-        p_values: Shape (N, …); those that are nan do not count.
-    """
-    with np.errstate(invalid="ignore"):
+def _combined_p_value(p_values: Floats) -> Floats:
+    """One p-value from several of tests that depend on each other in any way (Liu & Xie 2020), along axis 0."""
+    with np.errstate(divide="ignore", invalid="ignore"):
         tangents = np.tan((0.5 - np.clip(p_values, _TINY, _LARGEST)) * np.pi)
         is_known = ~np.isnan(tangents)
-        mean = np.where(is_known, tangents, 0.0).sum(axis=0) / np.where(
-            is_known.any(axis=0), is_known.sum(axis=0), np.nan
-        )
+        mean = np.where(is_known, tangents, 0.0).sum(axis=0) / is_known.sum(axis=0)
     return np.asarray(0.5 - np.arctan(mean) / np.pi)
 
 
 def may_neighbours_be_alike(shifts: Floats) -> bool:
     """Whether clusters that follow each other are significantly alike in any of several statistics, shape (G, K).
 
-    Of fewer than `FEWEST_IN_TIME` it is not excluded, whatever they look like.
+    Of fewer than `_FEWEST_IN_TIME` it is not excluded, whatever they look like.
     """
     if len(shifts) < 2 or not shifts.shape[1]:  # noqa: PLR2004 - a single one has no neighbour
         return False
-    return len(shifts) < FEWEST_IN_TIME or bool(combined_p_value(p_values_of_neighbours(shifts)) < _LEVEL)
+    return len(shifts) < _FEWEST_IN_TIME or bool(_combined_p_value(_p_values_of_neighbours(shifts)) < _LEVEL)
 
 
 def _bandwidth(coefficient: Floats, number: int) -> Floats:
@@ -165,24 +151,17 @@ def _at_lag(deviations: Floats, lag: int) -> Floats:
 
 @dataclass(frozen=True)
 class Cycle:
-    """How replicates follow each other in time.
+    """How replicates follow each other in time."""
 
-    Attributes:
-        size: How many there may be; the first follows the last.
-        span: D, on how many of them the rows of one first parent lie; at least `SHORTEST_SPAN`.
-    """
-
-    size: int
-    span: float
+    size: int  # how many there may be; the first follows the last
+    span: float  # D, on how many of them the rows of one first parent lie; at least `SHORTEST_SPAN`
 
 
 @dataclass(frozen=True)
 class InTime:
-    """Replicates that follow each other in time.
+    """Replicates that follow each other in a cycle of time.
 
-    Attributes:
-        numbers: Shape (G,): the number of every replicate; the next in time has the next number. -1: it is not known.
-        cycle: How they follow each other.
+    Of each replicate there is a number, shape (G,): the next in time has the next number. -1: it is not known.
     """
 
     numbers: NDArray[np.int64]
@@ -200,11 +179,7 @@ class InTime:
         return int((is_there & np.roll(is_there, -1)).sum())
 
     def placed(self, values: Floats) -> Floats:
-        """Deviations of values from their mean, each at its number; 0 at numbers without a replicate.
-
-        Args:
-            values: Shape (G, …): a statistic without each replicate in turn.
-        """
+        """Deviations of values of shape (G, …) from their mean, each at its number; 0 at those without a replicate."""
         deviations, is_known = np.zeros((self.cycle.size, *values.shape[1:])), self.numbers >= 0
         deviations[self.numbers[is_known]] = (values - values.mean(axis=0))[is_known]
         return deviations
@@ -212,17 +187,11 @@ class InTime:
 
 @dataclass(frozen=True)
 class SerialCorrelation:
-    """How what second parents contribute goes together over time.
+    """How what second parents contribute goes together over time."""
 
-    Attributes:
-        in_time: Their replicates.
-        bandwidth: S, above 1.
-        share: The share of the covariances over time that does not come from first parents.
-    """
-
-    in_time: InTime
-    bandwidth: float
-    share: float = 1.0
+    in_time: InTime  # their replicates
+    bandwidth: float  # S, above 1
+    share: float = 1.0  # the share of the covariances over time that does not come from first parents
 
     @cached_property
     def weights(self) -> Floats:
@@ -238,11 +207,8 @@ class SerialCorrelation:
         """The addition of serial correlation to a covariance of two statistics over second parents.
 
         The covariances of deviations from a mean are too low on average, the more so the more lags there are: they are
-        raised by n / (n - 1 - 2 Σ w), n being the number of replicates, but at most doubled.
-
-        Args:
-            first: Shape (G, …): a statistic without each replicate of the second parents in turn.
-            second: The same of another, or of the same.
+        raised by n / (n - 1 - 2 Σ w), n being the number of replicates, but at most doubled. Of either statistic the
+        values without each replicate of the second parents in turn are given, shape (G, …).
         """
         n, over_time = len(self.in_time.numbers), self.over_time(first, second)
         raised = n / (n - min(1 + 2 * float(self.weights.sum()), n / 2)) - 1
@@ -272,14 +238,14 @@ def serial_correlation(second: Floats, in_time: InTime, *, of_first: float, of_r
         of_rows: Its variance if rows were independent.
     """
     n, pairs, span = len(second), in_time.neighbours, in_time.cycle.span
-    if pairs < FEWEST_NEIGHBOURS:
+    if pairs < _FEWEST_NEIGHBOURS:
         return None
     # the sum of the products of neighbours, less what first parents bring, against its standard error
     deviations = in_time.placed(second)
     products, variance = deviations * np.roll(deviations, -1), float((deviations**2).sum())
     lasting = max(of_first - of_rows, 0.0)
     net = float(products.sum()) - lasting / span
-    if not net + variance * pairs / n**2 > CRITICAL * float(np.sqrt((products**2).sum())):
+    if not net + variance * pairs / n**2 > _CRITICAL * float(np.sqrt((products**2).sum())):
         return None
     levels = max(variance - of_rows - lasting / span, net)
     bandwidth = float(_bandwidth(np.asarray(net / levels if levels > 0 else 0.0), n))
@@ -310,9 +276,7 @@ def serial_correlation(second: Floats, in_time: InTime, *, of_first: float, of_r
 # see `SerialCorrelation`, is added where it is positive.
 
 
-Moments = tuple["Floats", "Floats", "Floats"]
-
-ONE_WAY, TWO_WAYS = 1, 3
+ONE_WAY = 1
 CELLS_OF_BOTH = 251  # replicates of intersections; a prime, so that few that share a parent share one
 
 
@@ -348,12 +312,6 @@ class JackknifeSpread:
     sizes: tuple[int, ...]
     serial: SerialCorrelation | None = None
 
-    def __post_init__(self) -> None:
-        """Refuse any other number of clusterings."""
-        if len(self.sizes) not in {ONE_WAY, TWO_WAYS}:
-            message = f"one clustering, or two and their intersections: {self.sizes}"
-            raise ValueError(message)
-
     def _by_clustering(self, values: Floats) -> Iterator[Floats]:
         """The values of every clustering."""
         ends = np.cumsum(self.sizes)
@@ -374,7 +332,7 @@ class JackknifeSpread:
         return np.asarray(variance + np.fmax(self.serial.covariance(second, second), 0.0))
 
     @np.errstate(divide="ignore", invalid="ignore", over="ignore")
-    def moments(self, top: Floats, bottom: Floats, ratio: Floats) -> Moments:
+    def moments(self, top: Floats, bottom: Floats, ratio: Floats) -> tuple[Floats, Floats, Floats]:
         """Variances of two statistics and their covariance, such that top - ratio × bottom has its `variance`.
 
         Args:
@@ -398,14 +356,12 @@ class JackknifeSpread:
         if self.serial is None:
             return over, under, shared
         above, below = pairs[1]
-        more_over, more_under = self.serial.covariance(above, above), self.serial.covariance(below, below)
-        more_shared = self.serial.covariance(above, below)
-        is_more = more_over - 2 * ratio * more_shared + ratio**2 * more_under > 0
-        return (
-            over + np.where(is_more, more_over, 0.0),
-            under + np.where(is_more, more_under, 0.0),
-            shared + np.where(is_more, more_shared, 0.0),
+        more = [self.serial.covariance(*both) for both in ((above, above), (below, below), (above, below))]
+        is_more = more[0] - 2 * ratio * more[2] + ratio**2 * more[1] > 0
+        over, under, shared = (
+            moment + np.where(is_more, added, 0.0) for moment, added in zip((over, under, shared), more, strict=True)
         )
+        return over, under, shared
 
     def degrees(self, values: Floats) -> Floats:
         """Degrees of freedom of the variance: of two parents the fewer (Cameron, Gelbach & Miller 2011, 2.4)."""
@@ -466,17 +422,11 @@ def effective_number(sizes: NDArray[Any]) -> Floats:
 
 @dataclass(frozen=True)
 class Spread:
-    """The sampling error of a statistic of clusters; arrays of the shape of the statistic.
+    """The sampling error of a statistic of clusters; arrays of the shape of the statistic."""
 
-    Attributes:
-        variance: Of the statistic; nan for one cluster.
-        degrees: Its degrees of freedom; at least 1, and at most G - 1 if that is more.
-        skewed: Skewness of the statistic, Σ z_g³ / (Σ z_g²)^(3/2), between -1 and 1; 0 where nothing varies.
-    """
-
-    variance: Floats
-    degrees: Floats
-    skewed: Floats
+    variance: Floats  # of the statistic; nan for one cluster
+    degrees: Floats  # its degrees of freedom; at least 1, and at most G - 1 if that is more
+    skewed: Floats  # skewness of the statistic, Σ z_g³ / (Σ z_g²)^(3/2), between -1 and 1; 0 where nothing varies
 
 
 @np.errstate(divide="ignore", invalid="ignore", over="ignore")
@@ -535,9 +485,7 @@ def combined_spread(spreads: Sequence[Spread]) -> Spread:
 def spread_of_clusterings(clusterings: Sequence[tuple[Floats, NDArray[Any]]], *, in_time: bool = False) -> Spread:
     """The sampling error of a statistic over one clustering, whose clusters may follow each other, or two that cross.
 
-    Args:
-        clusterings: As for `combined_spread`, of each the shifts and the sizes of its clusters, both of shape (G, …).
-        in_time: As for `spread_of_shifts`; of two parents nothing is made of it.
+    Of each clustering, as for `combined_spread`, the shifts and the sizes of its clusters are given, of shape (G, …).
     """
     in_time = in_time and len(clusterings) == ONE_WAY
     spreads = (spread_of_shifts(shifts, effective_number(sizes), in_time=in_time) for shifts, sizes in clusterings)
@@ -587,13 +535,7 @@ def stretches(excess: Floats, degrees: Floats, confidence: float) -> tuple[Float
 
 @np.errstate(divide="ignore", invalid="ignore", over="ignore")
 def stretched(limits: Limits, estimate: Floats, factors: tuple[Floats, Floats]) -> Limits:
-    """Limits of a proportion moved away from it on the logit scale; 0 and 1 stay where they are.
-
-    Args:
-        limits: Around the estimate.
-        estimate: The proportion.
-        factors: As from `stretches`.
-    """
+    """Limits of a proportion moved away from it on the logit scale by `stretches`; 0 and 1 stay where they are."""
     centre = scipy.special.logit(estimate)
     moved = []
     for limit, factor in zip(limits, factors, strict=True):
@@ -605,11 +547,7 @@ def stretched(limits: Limits, estimate: Floats, factors: tuple[Floats, Floats]) 
 def area_interval(area: Floats, spread: Spread, confidence: float, *, clustered: bool) -> Limits:
     """Limits of an area on the logit scale, with Student's t and, between clusters, with the skewness of the area.
 
-    Args:
-        area: Between 0 and 1; nan where limits are not wanted.
-        spread: Its sampling error.
-        confidence: Such as 0.95.
-        clustered: Whether the error is that of clusters; rows have no skewness that is taken into account.
+    They are nan where the area is. Rows have no skewness that is taken into account.
     """
     with np.errstate(divide="ignore", invalid="ignore"):
         quantile = t_quantile(confidence, spread.degrees)

@@ -9,8 +9,6 @@ import numpy as np
 import polars as pl
 import scipy
 
-from ...records import dataclass
-
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -33,31 +31,21 @@ _LONGEST_STEP = 3e-5  # in standard deviations; what it leaves is of the order o
 _SMALLEST_LOG, _HALVINGS = -745.0, 80  # of doubles above 0; enough halvings for the last bit
 
 
-def beta_quantile(a: Floats, b: Floats, probability: Floats | float, *, above: bool = False) -> Floats:
-    """The value below or above which a beta distribution has some probability.
-
-    Args:
-        a: First shape, > 0, any shape of array; nan gives nan.
-        b: Second shape, likewise.
-        probability: Between 0 and 1, of a shape that broadcasts.
-        above: Whether it is the probability of larger values.
-    """
+def _beta_quantile(a: Floats, b: Floats, probability: Floats | float, *, above: bool = False) -> Floats:
+    """The value below or above which a beta distribution has some probability; arrays broadcast, nan gives nan."""
     arrays = np.broadcast_arrays(np.asarray(a, np.float64), b, np.asarray(probability, np.float64))
     columns = [array.ravel() for array in arrays]
     begins = np.ones(columns[0].size, dtype=np.bool_)  # rows unlike the row before: along a curve, counts stay the same
     begins[1:] = np.logical_or.reduce([column[1:] != column[:-1] for column in columns])
-    quantiles = _of_rows(*(column[begins] for column in columns), above=above)
-    return np.asarray(quantiles[begins.cumsum() - 1].reshape(arrays[0].shape))
-
-
-def _of_rows(a: Floats, b: Floats, tail: Floats, *, above: bool) -> Floats:
-    level = 1 - tail if above else tail
+    a, b, tails = (column[begins] for column in columns)
+    # large shapes by the expansion, the others by a search
+    level = 1 - tails if above else tails
     is_large = (np.minimum(a, b) >= _LARGE_SHAPE) & (np.abs(level - 0.5) <= 0.5 - _LEAST_LEVEL)
     quantiles = np.full(a.shape, np.nan)
-    quantiles[is_large] = on_all_cores(_of_large_shapes, a[is_large], b[is_large], level[is_large])
+    quantiles[is_large] = _on_all_cores(_of_large_shapes, a[is_large], b[is_large], level[is_large])
     lacking = np.isnan(quantiles)
-    quantiles[lacking] = _searched(a[lacking], b[lacking], tail[lacking], above=above)
-    return quantiles
+    quantiles[lacking] = _searched(a[lacking], b[lacking], tails[lacking], above=above)
+    return np.asarray(quantiles[begins.cumsum() - 1].reshape(arrays[0].shape))
 
 
 def _of_large_shapes(a: Floats, b: Floats, level: Floats) -> Floats:
@@ -113,7 +101,7 @@ def _polygammas(shape: Floats) -> tuple[Floats, Floats, Floats, Floats, Floats]:
 def _searched(a: Floats, b: Floats, probability: Floats, *, above: bool) -> Floats:
     """The quantiles of SciPy; where it finds none, by bisection."""
     (a, b, probability), row_of_each = _once(a, b, probability)
-    quantiles = on_all_cores(scipy.special.betainccinv if above else scipy.special.betaincinv, a, b, probability)
+    quantiles = _on_all_cores(scipy.special.betainccinv if above else scipy.special.betaincinv, a, b, probability)
     lacking = np.isnan(quantiles) & ~(np.isnan(a) | np.isnan(b) | np.isnan(probability))
     if lacking.any():
         shapes = (b[lacking], a[lacking]) if above else (a[lacking], b[lacking])
@@ -142,7 +130,7 @@ def _bisected(a: Floats, b: Floats, probability: Floats) -> Floats:
     return np.exp(high)
 
 
-# Standard errors and intervals from replicate sums: the delete-a-group jackknife, shared by all stages.
+# The delete-a-group jackknife.
 #
 # Rows are not independent, clusters are. Every cluster lies in one of G replicates and the counts are known per
 # replicate, so a statistic can be taken again without each replicate in turn: the spread of these G values is its
@@ -237,10 +225,7 @@ def p_value(tails: Floats, degrees: Floats | float) -> Floats:
 def log_interval(estimate: Floats, standard_error: Floats, quantile: Floats | float) -> Limits:
     """Symmetric on the log scale: estimate × exp(± quantile × SE / estimate); nan unless the estimate is positive.
 
-    Args:
-        estimate: A positive quantity, any shape.
-        standard_error: Of the estimate itself, not of its logarithm.
-        quantile: As from `t_quantile`.
+    The standard error is of the estimate itself, not of its logarithm; the quantile is as from `t_quantile`.
     """
     width = np.where(estimate > 0, quantile * standard_error / estimate, np.nan)
     return np.asarray(estimate * np.exp(-width)), np.asarray(estimate * np.exp(width))
@@ -250,10 +235,7 @@ def log_interval(estimate: Floats, standard_error: Floats, quantile: Floats | fl
 def logit_interval(estimate: Floats, standard_error: Floats, quantile: Floats | float) -> Limits:
     """Symmetric on the logit scale: logit(estimate) ± quantile × SE / (estimate (1 - estimate)).
 
-    Args:
-        estimate: A proportion, any shape; at 0, at 1 and outside the limits are nan.
-        standard_error: Of the estimate itself, not of its logit.
-        quantile: As from `t_quantile`.
+    The arguments are those of `log_interval`; at 0, at 1 and outside the limits are nan.
     """
     inside = np.where((estimate > 0) & (estimate < 1), estimate, np.nan)
     centre, width = scipy.special.logit(inside), quantile * standard_error / (inside * (1 - inside))
@@ -292,29 +274,16 @@ def fieller_interval(
     return np.minimum(np.clip(lower, 0.0, 1.0), point), np.maximum(np.clip(upper, 0.0, 1.0), point)
 
 
-@dataclass(frozen=True)
-class Borrowed:
-    """The dispersion at the highest threshold with enough counts, for the thresholds above it.
+def _borrowed(observed: Floats, count: Floats) -> tuple[int, Floats, Floats]:
+    """The dispersion at the highest threshold with enough counts, for the thresholds above it: 1 + c + κ × mean.
 
-    Attributes:
-        source: Index of that threshold; the lowest if none has enough.
-        value: Shape (T,): the dispersion that it lets expect at every threshold.
-        weight: Shape (T,): what the dispersion of a threshold's own counts weighs beside it; 1 up to the source.
+    It takes the arguments of `dispersion`, and gives the index of that threshold, the lowest if none has enough; the
+    dispersion that it lets expect at every threshold; and the weight of a threshold's own beside it.
     """
-
-    source: int
-    value: Floats
-    weight: Floats
-
-
-def borrowed_dispersion(observed: Floats, count: Floats) -> Borrowed:
-    """The dispersion to carry upwards: 1 + c + κ × mean; it takes the arguments of `dispersion`."""
-    observed = np.where(count > 0, observed, 1.0)
     source = max(int((count >= _ENOUGH_COUNTS).sum()) - 1, 0)
     kappa = max(0.0, observed[0] - 1) / max(count[0], 1.0)
-    value = observed[source] - kappa * (count[source] - count)
-    weight = np.where(np.arange(len(count)) > source, np.minimum(count / _ENOUGH_COUNTS, 1.0), 1.0)
-    return Borrowed(source, value, weight)
+    expected = observed[source] - kappa * (count[source] - count)
+    return source, expected, np.where(np.arange(len(count)) > source, np.minimum(count / _ENOUGH_COUNTS, 1.0), 1.0)
 
 
 @np.errstate(divide="ignore", invalid="ignore", over="ignore")
@@ -331,11 +300,12 @@ def dispersion(observed: Floats, degrees: Floats, count: Floats) -> tuple[Floats
         degrees: Shape (T,): degrees of freedom of these variances.
         count: Shape (T,), not rising.
     """
-    observed, borrowed = np.where(count > 0, observed, 1.0), borrowed_dispersion(observed, count)
-    is_above = np.arange(len(count)) > borrowed.source
-    mixed = borrowed.weight * observed + (1 - borrowed.weight) * np.maximum(observed, borrowed.value)
+    observed = np.where(count > 0, observed, 1.0)
+    source, expected, weight = _borrowed(observed, count)
+    is_above = np.arange(len(count)) > source
+    mixed = weight * observed + (1 - weight) * np.maximum(observed, expected)
     phi = np.maximum(np.where(is_above, mixed, observed), 1.0)
-    degrees = np.where(is_above, np.maximum(degrees, degrees[borrowed.source]), degrees)
+    degrees = np.where(is_above, np.maximum(degrees, degrees[source]), degrees)
     return phi, np.minimum(degrees * (phi / (phi - 1)) ** 2, _MANY_DEGREES)
 
 
@@ -376,10 +346,11 @@ def binomial_limits(hits: Floats, misses: Floats, tail_probability: Floats | flo
         misses: Likewise.
         tail_probability: On each side, as from `tail`.
     """
-    low_shape, high_shape = _beta_shapes(hits, misses)
-    lower = np.where(hits > 0, beta_quantile(*low_shape, tail_probability), 0.0)
-    upper = np.where(misses > 0, beta_quantile(*high_shape, tail_probability, above=True), 1.0)
-    return lower, upper
+    share = 0.5 * np.minimum(np.minimum(hits, misses) / _FEW_COUNTS, 1.0)
+    # without a hit or a miss the limit is the end, and the shapes are any that are defined
+    low = _beta_quantile(np.where(hits > 0, hits + share, 1.0), misses + 1 - share, tail_probability)
+    high = _beta_quantile(hits + 1 - share, np.where(misses > 0, misses + share, 1.0), tail_probability, above=True)
+    return np.where(hits > 0, low, 0.0), np.where(misses > 0, high, 1.0)
 
 
 @np.errstate(divide="ignore", invalid="ignore", over="ignore")
@@ -400,14 +371,7 @@ def proportion_limit_above(events: Floats, others: Floats, tail_probability: Flo
     """
     share = 0.5 * np.clip(np.minimum(events - 1, others) / _FEW_COUNTS, 0.0, 1.0)
     shape = np.where(others > 0, others + share, 1.0)
-    return np.where(others <= 0, 1.0, beta_quantile(events - share, shape, tail_probability, above=True))
-
-
-def _beta_shapes(hits: Floats, misses: Floats) -> tuple[tuple[Floats, Floats], tuple[Floats, Floats]]:
-    """Shapes of the beta distributions of the lower and of the upper limit; at no hit or miss any that is defined."""
-    share = 0.5 * np.minimum(np.minimum(hits, misses) / _FEW_COUNTS, 1.0)
-    low = np.where(hits > 0, hits + share, 1.0), misses + 1 - share
-    return low, (hits + 1 - share, np.where(misses > 0, misses + share, 1.0))
+    return np.where(others <= 0, 1.0, _beta_quantile(events - share, shape, tail_probability, above=True))
 
 
 def negative_binomial_quantile(level: Floats | float, size: Floats, probability: Floats | float) -> Floats:
@@ -458,14 +422,15 @@ def sign_flip_test(contributions: Floats, observed: Floats, *, flips: int = 999,
 # nor taken for better known than it is:
 #
 # - φ is not raised to 1 although it is 1 at least. It is as often too low by chance as too high, and Student's t
-# already allows for both; to raise it as well counts the doubt twice. - The replicates' residuals are centred before
-# they are squared. Squares about 0 hold the square of the difference that is tested, so that they are largest where it
-# is; t is right for squares about the mean. - Degrees of freedom are one less than there are replicates, also where few
-# of them make up most of φ. Fewer would be right if the difference and φ were independent, but what makes φ large makes
-# the difference large, too, so that t keeps its size whatever the tails of symmetric residuals are (Efron 1969). - The
-# tail is that of the mid-p value (Lancaster 1961): half of the probability of what was observed, and all of what is
-# farther out. Tails that hold all of it (Clopper & Pearson 1934) reject true hypotheses less often than they say, of
-# ten counts in one or two of a hundred samples instead of five.
+#   already allows for both; to raise it as well counts the doubt twice.
+# - The replicates' residuals are centred before they are squared. Squares about 0 hold the square of the difference
+#   that is tested, so that they are largest where it is; t is right for squares about the mean.
+# - Degrees of freedom are one less than there are replicates, also where few of them make up most of φ. Fewer would be
+#   right if the difference and φ were independent, but what makes φ large makes the difference large, too, so that t
+#   keeps its size whatever the tails of symmetric residuals are (Efron 1969).
+# - The tail is that of the mid-p value (Lancaster 1961): half of the probability of what was observed, and all of what
+#   is farther out. Tails that hold all of it (Clopper & Pearson 1934) reject true hypotheses less often than they say,
+#   of ten counts in one or two of a hundred samples instead of five.
 
 
 _LEAST_DISPERSION = 0.5  # what is estimated below it is chance: counts are never half as regular as independent ones
@@ -505,15 +470,10 @@ def paired_squares(
 
 
 def paired_dispersion(observed: Floats, count: Floats) -> Floats:
-    """φ for a test: as `jackknife.dispersion`, but neither raised to 1 nor cautious.
-
-    Args:
-        observed: Shape (T,): variance over mean at each threshold; anything where the count is 0.
-        count: Shape (T,), not rising.
-    """
-    observed, borrowed = np.where(count > 0, observed, 1.0), borrowed_dispersion(observed, count)
-    phi = borrowed.weight * observed + (1 - borrowed.weight) * borrowed.value
-    return np.asarray(np.maximum(phi, _LEAST_DISPERSION))
+    """φ for a test: as `dispersion`, with its arguments, but neither raised to 1 nor cautious."""
+    observed = np.where(count > 0, observed, 1.0)
+    _, expected, weight = _borrowed(observed, count)
+    return np.asarray(np.maximum(weight * observed + (1 - weight) * expected, _LEAST_DISPERSION))
 
 
 def mid_p_tail(hits: Floats, misses: Floats, probability: Floats | float) -> Floats:
@@ -585,20 +545,11 @@ def _mid_p_slope(hits: Floats, misses: Floats, probability: Floats) -> Floats:
     return np.asarray((at_least + np.where(misses > 0, more, 0.0)) / 2)
 
 
-# Slow functions of many numbers on all cores.
-
-
 _OF_A_PART = 16384  # numbers that the cache of a core holds with all that is made of them on the way
 
 
-def on_all_cores(function: Callable[..., Any], *arguments: NDArray[np.float64] | float) -> NDArray[np.float64]:
-    """Apply a function that is slow per element in as many threads as Polars has; values do not depend on their number.
-
-    Args:
-        function: A ufunc of NumPy or SciPy, or made of such, which let other threads run meanwhile; it may give nan, in
-            silence.
-        arguments: Its arguments, of shapes that broadcast.
-    """
+def _on_all_cores(function: Callable[..., Any], *arguments: NDArray[np.float64] | float) -> NDArray[np.float64]:
+    """Apply a function that is slow per element, and lets other threads run meanwhile, in as many as Polars has."""
     arrays = np.broadcast_arrays(*arguments)
     flat = [array.ravel() for array in arrays]
     n_parts = -(-flat[0].size // _OF_A_PART)

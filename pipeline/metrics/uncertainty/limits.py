@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from .proportions import Confusion
     from .replicates import Cube
 
-
-if TYPE_CHECKING:
     Intervals: TypeAlias = Mapping[str, "Interval"]
 
 
@@ -51,7 +49,7 @@ Quality: TypeAlias = Literal[
 ]
 
 FEWEST_CLUSTERS = 15  # effective clusters below which coverage is not vouched for
-LARGEST_SHARE = 1 / 3  # of all rows that one cluster may hold
+_LARGEST_SHARE = 1 / 3  # of all rows that one cluster may hold
 FEWEST_EVENTS = 10  # of the rarer of what a ratio weighs against each other
 FEWEST_OF_CLASS = 20  # positives, and negatives, of an area
 UNITS_PER_SQUARED_SKEWNESS = 25  # that Student's t needs (Cochran 1977, section 2.15)
@@ -79,14 +77,15 @@ MEANINGS: dict[Quality, str] = {  # the worst first
 }
 
 INTERVAL_QUALITY = "interval_quality"
-DOUBTFUL: tuple[Quality, ...] = (  # warn
-    "assumption_failed",
-    "unequal_clusters",
-    "few_clusters",
-    "one_parent",
-    "correlated_days",
-    "skewed",
-)
+_WHY: dict[Quality, str] = {  # of marks that warn, to people
+    "assumption_failed": "what these numbers assume does not hold",
+    "unequal_clusters": "one cluster has over a third of the rows",
+    "few_clusters": "they rest on few independent clusters",
+    "one_parent": "pairs of one article or day are alike, which the intervals do not know",
+    "correlated_days": "neighbouring days are alike, which the intervals allow for only as far as these days tell",
+    "skewed": "there are too few units for values so unevenly spread",
+}
+DOUBTFUL = tuple(_WHY)
 N_CLUSTERS, N_EFFECTIVE, DESIGN_EFFECT = "n_clusters", "n_clusters_effective", "design_effect"
 
 QUALITY_COLUMN = Column(
@@ -162,9 +161,6 @@ Reason: TypeAlias = Literal[
 ]
 
 
-# Intervals as columns: limits beside what they are of, the reason where one is missing, and how far to trust them.
-
-
 UNDEFINED_INTERVAL = "undefined_interval"
 _SIDES = ("lower", "upper")
 _OF_CLUSTERS = "_quality_of_clusters"
@@ -229,11 +225,7 @@ def limit_series(name: str, limits: Limits) -> Iterator[pl.Series]:
 
 
 def limit_columns(intervals: Intervals) -> Iterator[pl.Series]:
-    """The limits of all ratios, and `undefined_interval`: the reason of the first ratio that has one.
-
-    Args:
-        intervals: By name, in the order in which reasons are taken.
-    """
+    """The limits of all ratios, and `undefined_interval`: the reason of the first ratio that has one."""
     for name, interval in intervals.items():
         yield from limit_series(name, (interval.lower, interval.upper))
     first, *others = (interval.reason for interval in intervals.values())
@@ -254,7 +246,6 @@ def with_limits(
     intervals: Callable[[pl.DataFrame, GroupCounts], Intervals],
     *,
     wanted: bool,
-    sizes: Sequence[str] | None = None,
     clusters: pl.DataFrame | None = None,
     events: Sequence[str] = (),
     resamples: int = 0,
@@ -267,43 +258,27 @@ def with_limits(
         names: The ratios.
         intervals: Their intervals from the rows of a group, by rising threshold, and its counts by replicate.
         wanted: Whether intervals are asked for; beyond the budget there is none all the same.
-        sizes: Names of the counts that make the size of a cluster; None: all of its counts.
-        clusters: `clusters_of` its groups; None: they follow from the sizes.
+        clusters: `clusters_of` its groups; None: their sizes are made of all counts.
         events: As for `with_quality`.
         resamples: Of the bootstrap, which belong to the budget.
     """
-    if sizes is None:
-        sizes = [name for name in cube.counts.columns if name not in {*cube.keys, REPLICATE, "threshold"}]
-    return with_quality(
-        _limited(curve, cube, names, intervals, wanted=wanted, resamples=resamples),
-        names,
-        clusters=clusters_of(cube.counts, cube.keys, sizes) if clusters is None else clusters,
-        keys=cube.keys,
-        events=events,
-    )
-
-
-def _limited(
-    curve: pl.DataFrame,
-    cube: Cube,
-    names: Sequence[str],
-    intervals: Callable[[pl.DataFrame, GroupCounts], Intervals],
-    *,
-    wanted: bool,
-    resamples: int,
-) -> pl.DataFrame:
+    if clusters is None:
+        sizes = [name for name in cube.counts.columns if name not in {*cube.keys, REPLICATE, THRESHOLD}]
+        clusters = clusters_of(cube.counts, cube.keys, sizes)
     if not wanted or curve.is_empty():
-        return curve.with_columns(*no_limits(names, "none"))
-    if not cube.within_budget(curve.height, resamples):
-        return curve.with_columns(*no_limits(names, "budget"))
-    frames: list[pl.DataFrame] = []
-    of_groups: list[Intervals] = []
-    for rows, group in cube.beside(curve):
-        frames.append(rows)
-        of_groups.append(intervals(rows, group))
-    # columns are made once for all groups: to make them costs more than to fill them
-    joined = {name: _joined([limits[name] for limits in of_groups]) for name in of_groups[0]}
-    return pl.concat(frames).with_columns(*limit_columns(joined))
+        limited = curve.with_columns(*no_limits(names, "none"))
+    elif not cube.within_budget(curve.height, resamples):
+        limited = curve.with_columns(*no_limits(names, "budget"))
+    else:
+        frames: list[pl.DataFrame] = []
+        of_groups: list[Intervals] = []
+        for rows, group in cube.beside(curve):
+            frames.append(rows)
+            of_groups.append(intervals(rows, group))
+        # columns are made once for all groups: to make them costs more than to fill them
+        joined = {name: _joined([limits[name] for limits in of_groups]) for name in of_groups[0]}
+        limited = pl.concat(frames).with_columns(*limit_columns(joined))
+    return with_quality(limited, names, clusters=clusters, keys=cube.keys, events=events)
 
 
 def _joined(intervals: Sequence[Interval]) -> Interval:
@@ -333,7 +308,7 @@ def clusters_of(counts: pl.DataFrame, keys: Sequence[str], sizes: Sequence[str])
     total, squares, number = pl.col("_size").sum(), (pl.col("_size") ** 2).sum(), pl.len()
     effective, largest = total**2 / squares, pl.col("_size").max() / total
     quality = (
-        pl.when(largest > pl.max_horizontal(pl.lit(LARGEST_SHARE), 2 / number))
+        pl.when(largest > pl.max_horizontal(pl.lit(_LARGEST_SHARE), 2 / number))
         .then(_named("unequal_clusters"))
         .when(effective < FEWEST_CLUSTERS)
         .then(_named("few_clusters"))
@@ -352,12 +327,7 @@ def no_clusters(cube: Cube) -> pl.DataFrame:
 
 
 def clusters_of_parents(cube: Cube, sizes: Sequence[str]) -> pl.DataFrame:
-    """`clusters_of` rows that may have two parents: of both the one with the smaller effective number, in each group.
-
-    Args:
-        cube: Counts by the first parent and, in `crossed`, by the second.
-        sizes: Names of the counts that make the size of a cluster.
-    """
+    """`clusters_of` rows that may have two parents: in each group of the one with the smaller effective number."""
     parents = [clusters_of(counts, cube.keys, sizes) for counts in (cube.counts, *cube.crossed[:1])]
     if len(parents) == 1:
         return parents[0]
@@ -366,13 +336,7 @@ def clusters_of_parents(cube: Cube, sizes: Sequence[str]) -> pl.DataFrame:
 
 
 def marked(clusters: pl.DataFrame, mark: Quality, groups: pl.DataFrame | None = None) -> pl.DataFrame:
-    """The columns of `clusters_of`, with a mark in the place of `good`.
-
-    Args:
-        clusters: As from `clusters_of`.
-        mark: Such as `one_parent`, of intervals that know one parent of rows that have two.
-        groups: Those for which it holds; None: all.
-    """
+    """The columns of `clusters_of`, with a mark such as `one_parent` in the place of `good`, of some groups or all."""
     keys = clusters.columns[: clusters.columns.index(N_CLUSTERS)]
     groups = clusters.select(keys) if groups is None else groups
     is_marked = pl.col("_is_marked").is_not_null() & (pl.col(_OF_CLUSTERS) == "good")
@@ -392,11 +356,7 @@ def marked_in_time(
 ) -> pl.DataFrame:
     """The columns of `clusters_of`, marked where neighbours in time are alike in ratios at a few thresholds.
 
-    Args:
-        clusters: As from `clusters_of`.
-        cube: The counts of its groups.
-        sizes: Names of the counts that tell how many rows lie between thresholds.
-        confusion: The outcomes of a group, by replicate and threshold.
+    The sizes are names of the counts that tell how many rows lie between thresholds.
     """
     if not cube.in_time:
         return clusters
@@ -417,15 +377,13 @@ def compared_at(below: Floats) -> NDArray[np.int64]:
     return np.unique(np.searchsorted(below, _SHARES * below[-1]))
 
 
-def with_clusters(table: pl.DataFrame, cube: Cube, sizes: Sequence[str], *, wanted: bool) -> pl.DataFrame:
-    """A table with `n_clusters` and `n_clusters_effective` of the group of every row; NULL where not wanted."""
-    return with_numbers(table, clusters_of(cube.counts, cube.keys, sizes), cube.keys, wanted=wanted)
-
-
 def with_numbers(
     table: pl.DataFrame, clusters: pl.DataFrame, keys: Sequence[str], *, wanted: bool = True
 ) -> pl.DataFrame:
-    """As `with_clusters`, from the columns of `clusters_of`."""
+    """A table with `n_clusters` and `n_clusters_effective` of the group of every row; NULL where not wanted.
+
+    The clusters are as from `clusters_of`.
+    """
     names = (N_CLUSTERS, N_EFFECTIVE)
     if not wanted or not clusters[N_CLUSTERS].count():
         kinds = clusters.schema
@@ -484,20 +442,9 @@ def _named(quality: Quality) -> pl.Expr:
     return pl.lit(quality)
 
 
-# Marks of intervals beside `with_quality`: of single rows, of averages, and what a run says of them.
-
-
 _MISSING: dict[Reason, str] = {  # reasons that lie in what was asked for, or in the data as a whole
     "one_replicate": "a single cluster has no spread",
     "budget": "thresholds × replicates are too many, ask for fewer of either",
-}
-WHY: dict[Quality, str] = {  # of marks that warn, to people
-    "assumption_failed": "what these numbers assume does not hold",
-    "unequal_clusters": "one cluster has over a third of the rows",
-    "few_clusters": "they rest on few independent clusters",
-    "one_parent": "pairs of one article or day are alike, which the intervals do not know",
-    "correlated_days": "neighbouring days are alike, which the intervals allow for only as far as these days tell",
-    "skewed": "there are too few units for values so unevenly spread",
 }
 _COUNTS = frozenset(  # columns of which one is above 0 wherever there are rows
     {
@@ -510,7 +457,7 @@ _COUNTS = frozenset(  # columns of which one is above 0 wherever there are rows
 def quality_of_sizes(sizes: NDArray[Any]) -> Quality:
     """The quality of an interval that rests on clusters of these sizes alone, shape (G,)."""
     sizes = sizes[sizes > 0]
-    if sizes.max(initial=0) > max(LARGEST_SHARE, 2 / max(len(sizes), 1)) * sizes.sum():
+    if sizes.max(initial=0) > max(_LARGEST_SHARE, 2 / max(len(sizes), 1)) * sizes.sum():
         return "unequal_clusters"
     return "good" if effective_number(sizes) >= FEWEST_CLUSTERS else "few_clusters"
 
@@ -531,31 +478,31 @@ def worst_of(qualities: pl.Expr) -> pl.Expr:
 
 
 def warnings_of_marks(tables: Mapping[str, pl.DataFrame], without: Sequence[Quality] = ()) -> tuple[str, ...]:
-    """Sentences for a stage on the doubtful and the missing intervals of its tables: why, in which tables; or none.
+    """Sentences on the doubtful and the missing intervals of the tables of a stage: why, in which tables; or none.
 
-    Args:
-        tables: The result tables of the stage; those without `interval_quality` are passed over.
-        without: Marks that something else tells of.
+    Tables without `interval_quality` are passed over, and marks that something else tells of left out.
     """
     return (*_doubtful(tables, without), *_missing(tables))
 
 
 def _missing(tables: Mapping[str, pl.DataFrame]) -> Iterator[str]:
     """A warning of rows without limits where limits were asked for; nothing where nothing was counted."""
-    if _are_without_rows(tables):
+    counts = [table[name] for table in tables.values() for name in table.columns if name in _COUNTS]
+    if counts and not any((column > 0).any() for column in counts):
         return
     reasons = {
         name: _values(table[UNDEFINED_INTERVAL])
         for name, table in tables.items()
         if {INTERVAL_QUALITY, UNDEFINED_INTERVAL} <= set(table.columns)
     }
-    phrases = []
-    for reason, meaning in _MISSING.items():
-        names = [name for name, present in reasons.items() if reason in present]
-        if names:
-            phrases.append(f"{meaning} ({reason} in {', '.join(names)})")
-    if phrases:
-        yield f"some intervals are missing: {'; '.join(phrases)}"
+    if phrases := _phrases(reasons, _MISSING):
+        yield f"some intervals are missing: {phrases}"
+
+
+def _phrases(marks: Mapping[str, set[str]], meanings: Mapping[Any, str]) -> str:
+    """What marks mean and in which tables they stand, from those of each table."""
+    tables = {mark: ", ".join(name for name, of_table in marks.items() if mark in of_table) for mark in meanings}
+    return "; ".join(f"{meanings[mark]} ({mark} in {names})" for mark, names in tables.items() if names)
 
 
 def _values(column: pl.Series) -> set[str]:
@@ -563,33 +510,25 @@ def _values(column: pl.Series) -> set[str]:
     return {value for value in column.value_counts().to_series().to_list() if value is not None}
 
 
-def _are_without_rows(tables: Mapping[str, pl.DataFrame]) -> bool:
-    """Whether the tables have counts, all of which are 0: no cluster is there, so that none is alone."""
-    counts = [table[name] for table in tables.values() for name in table.columns if name in _COUNTS]
-    return bool(counts) and not any((column > 0).any() for column in counts)
-
-
 def _doubtful(tables: Mapping[str, pl.DataFrame], without: Sequence[Quality]) -> Iterator[str]:
     """The marks that stand in each table."""
     marked = {name: table for name, table in tables.items() if INTERVAL_QUALITY in table.columns}
     qualities = {name: _values(table[INTERVAL_QUALITY]) for name, table in marked.items()}
-    phrases = []
-    for quality in DOUBTFUL:
-        names = [name for name, present in qualities.items() if quality in present]
-        if names and quality not in without:
-            why = f"{WHY[quality]}{_fewest(marked, names, quality)}"
-            phrases.append(f"{why} ({quality} in {', '.join(names)})")
-    if phrases:
-        yield f"some intervals may be too narrow: {'; '.join(phrases)}"
+    why = {quality: f"{_WHY[quality]}{_fewest(marked, quality)}" for quality in DOUBTFUL if quality not in without}
+    if phrases := _phrases(qualities, why):
+        yield f"some intervals may be too narrow: {phrases}"
 
 
-def _fewest(tables: Mapping[str, pl.DataFrame], names: list[str], quality: Quality) -> str:
+def _fewest(tables: Mapping[str, pl.DataFrame], quality: Quality) -> str:
     """The fewest clusters of the rows with a mark, as words; empty where not known."""
-    counted = [tables[name] for name in names if {N_CLUSTERS, N_EFFECTIVE} <= set(tables[name].columns)]
-    rows = [table.filter(pl.col(INTERVAL_QUALITY) == quality).select(N_EFFECTIVE, N_CLUSTERS) for table in counted]
-    fewest = pl.concat(rows).drop_nulls().sort(N_EFFECTIVE, N_CLUSTERS) if rows else pl.DataFrame()
-    if fewest.is_empty() or quality not in {"unequal_clusters", "few_clusters"}:
+    columns = [N_EFFECTIVE, N_CLUSTERS]
+    counted = [table for table in tables.values() if set(columns) <= set(table.columns)]
+    if not counted or quality not in {"unequal_clusters", "few_clusters"}:
         return ""
-    effective, number = fewest.row(0)
+    rows = (table.filter(pl.col(INTERVAL_QUALITY) == quality)[columns].drop_nulls().sort(columns) for table in counted)
+    fewest = [frame.row(0) for frame in rows if frame.height]
+    if not fewest:
+        return ""
+    effective, number = min(fewest)
     words = f"{number:,}" if effective > number - 1 else f"{number:,} that count as {effective:.1f}"
     return f", {words} at the fewest"

@@ -50,7 +50,7 @@ _FUNCTIONS = {"sqrt": np.sqrt}
 @np.errstate(divide="ignore", invalid="ignore")
 def index_of(index: Index, counts: Confusion) -> Floats:
     """The value of an index; nan where it is undefined."""
-    return np.asarray(value_of(index.text, _by_name(*map(_floats, _outcomes(counts))), _FUNCTIONS))
+    return np.asarray(value_of(index.text, _by_name(*_floats(counts)), _FUNCTIONS))
 
 
 @np.errstate(divide="ignore", invalid="ignore", over="ignore")
@@ -76,24 +76,17 @@ def index_limits_of_rows(
 def index_limits_of_clusters(
     index: Index, replicates: Confusion, squares: Confusion | None, confidence: float, crossed: Sequence[Confusion] = ()
 ) -> Limits:
-    """Limits of an index of one group where only replicates, groups of clusters, are independent.
+    """Limits of an index of one group where only replicates, groups of clusters, are independent, of shape (K,).
 
-    Args:
-        index: The index.
-        replicates: Shape (G, K): counts or weights of each replicate.
-        squares: Shape (K,): sums of squared weights of all rows; None: every weight is 1.
-        confidence: Such as 0.95.
-        crossed: The same of the second parent of rows that have two, and of the intersections of both.
-
-    Returns:
-        Limits of shape (K,); nan where the index is undefined, and for one replicate of any parent.
+    The arguments are as for `intervals_of_clusters` and `index_limits_of_rows`, the squares of all rows; nan where the
+    index is undefined, and for one replicate of any parent.
     """
     clusterings = (replicates, *crossed)
-    total = type(replicates)(*(side.sum(axis=0) for side in _outcomes(replicates)))
+    total = type(replicates)(*(side.sum(axis=0) for side in replicates.outcomes))
     if min(len(each.tp) for each in clusterings) < 2:  # noqa: PLR2004 - a spread needs two
         return np.full(total.tp.shape, np.nan), np.full(total.tp.shape, np.nan)
     estimate = index_of(index, total)
-    shifts = [(_index_shifts(index, each, estimate), np.add.reduce(_outcomes(each))) for each in clusterings]
+    shifts = [(_index_shifts(index, each, estimate), np.add.reduce(each.outcomes)) for each in clusterings]
     spread = spread_of_clusterings(shifts, in_time=replicates.in_time)
     middle, of_rows = _with_half_a_row(index, total, squares)
     variance = np.fmax(spread.variance, of_rows)
@@ -102,15 +95,15 @@ def index_limits_of_clusters(
 
 def _index_shifts(index: Index, replicates: Confusion, estimate: Floats) -> Floats:
     """How far each replicate moves an index, of shape (G, K)."""
-    without = index_of(index, type(replicates)(*map(leave_one_out, _outcomes(replicates))))
+    without = index_of(index, type(replicates)(*map(leave_one_out, replicates.outcomes)))
     without = np.where(np.isnan(without), estimate, without)
     return np.asarray(without.mean(axis=0) - without)
 
 
 def _with_half_a_row(index: Index, counts: Confusion, squares: Confusion | None) -> tuple[Floats, Floats]:
     """An index with half a row more of every outcome, and its variance if rows were independent."""
-    outcomes = list(map(_floats, _outcomes(counts)))
-    of_squares = outcomes if squares is None else list(map(_floats, _outcomes(squares)))
+    outcomes = _floats(counts)
+    of_squares = outcomes if squares is None else _floats(squares)
     weight = np.add.reduce(of_squares) / np.add.reduce(outcomes)  # of a row, on average
     more = [each + weight / 2 for each in outcomes]
     variance = np.zeros_like(more[0])
@@ -133,12 +126,8 @@ def _index_limits(index: Index, estimate: Floats, middle: Floats, variance: Floa
     return np.where(is_undefined, np.nan, lower), np.where(is_undefined, np.nan, upper)
 
 
-def _outcomes(counts: Confusion) -> tuple[Floats, Floats, Floats, Floats]:
-    return counts.tp, counts.fp, counts.fn, counts.tn
-
-
-def _floats(values: Floats) -> Floats:
-    return np.asarray(values, dtype=np.float64)
+def _floats(counts: Confusion) -> list[Floats]:
+    return [np.asarray(each, dtype=np.float64) for each in counts.outcomes]
 
 
 def _by_name(*outcomes: NDArray[Any]) -> dict[str, NDArray[Any]]:
@@ -161,13 +150,9 @@ UNSEEN = 0.5  # what a unit that was not observed may add to a sum of values fro
 
 @dataclass(frozen=True)
 class Confusion:
-    """Counts, or sums of weights, at thresholds; arrays of one shape.
+    """Counts of true and false positives and negatives, or sums of weights, at thresholds; arrays of one shape.
 
     Attributes:
-        tp: True positives.
-        fp: False positives.
-        fn: False negatives.
-        tn: True negatives.
         in_time: Whether they are those of replicates on axis 0 that follow each other in time.
         others: Further counts that ratios are made of, by name.
     """
@@ -179,28 +164,23 @@ class Confusion:
     in_time: bool = field(default=False, kw_only=True)
     others: Mapping[str, NDArray[Any]] = field(default_factory=dict, kw_only=True)
 
+    @property
+    def outcomes(self) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any]]:
+        """True and false positives, false and true negatives."""
+        return self.tp, self.fp, self.fn, self.tn
+
     def sides(self, ratio: Ratio) -> tuple[NDArray[Any], NDArray[Any]]:
         """Hits and misses of a ratio, for F1 of J."""
-        return ratio.sides({**self.others, "tp": self.tp, "fp": self.fp, "fn": self.fn, "tn": self.tn})
+        return ratio.sides({**self.others, **_by_name(*self.outcomes)})
 
 
 @dataclass(frozen=True)
 class Weights:
-    """The weights of rows, beyond their sums.
+    """The weights of rows, beyond their sums."""
 
-    Attributes:
-        squares: Sums of squared weights, of the shape of the counts.
-        positive: The heaviest weight of a positive row, a number or of a shape that broadcasts.
-        negative: The heaviest weight of a negative row, likewise.
-    """
-
-    squares: Confusion
-    positive: Floats | float
-    negative: Floats | float
-
-    def heaviest(self, name: str) -> tuple[Floats | float, Floats | float]:
-        """How heavy a hit and a miss of a ratio may be."""
-        return _heaviest(name, self.positive, self.negative)
+    squares: Confusion  # sums of squared weights, of the shape of the counts
+    positive: Floats | float  # the heaviest weight of a positive row, a number or of a shape that broadcasts
+    negative: Floats | float  # the heaviest weight of a negative row, likewise
 
 
 def _heaviest(name: str, positive: Floats | float, negative: Floats | float) -> tuple[Floats | float, Floats | float]:
@@ -239,7 +219,7 @@ def intervals_of_rows(
     limits: dict[str, Limits] = {}
     for ratios in together:  # a call costs more than a few more numbers in it
         hits, misses, *spread, tails = (np.stack(each) for each in zip(*map(sides.__getitem__, ratios), strict=True))
-        lower, upper = _limits(hits, misses, CountSpread(*spread), tails)
+        lower, upper = _limits(hits, misses, _CountSpread(*spread), tails)
         limits |= {name: _of_ratio(RATIO_OF[name], limit) for name, *limit in zip(ratios, lower, upper, strict=True)}
     return limits
 
@@ -247,11 +227,11 @@ def intervals_of_rows(
 def _side_by_side(
     name: str, counts: Confusion, weights: Weights | None, tails: Floats, *, fixed_sizes: bool
 ) -> list[Floats]:
-    """Hits and misses of a ratio, their `CountSpread`, and the tail probability, of one shape."""
+    """Hits and misses of a ratio, their `_CountSpread`, and the tail probability, of one shape."""
     ratio = RATIO_OF[name]
     hits, misses = (np.asarray(side, dtype=np.float64) for side in counts.sides(ratio))
     squares = (counts if weights is None else weights.squares).sides(ratio)
-    heaviest = (1.0, 1.0) if weights is None else weights.heaviest(name)
+    heaviest = (1.0, 1.0) if weights is None else _heaviest(name, weights.positive, weights.negative)
     effect = _effect_of_fixed_sizes(name, counts, heaviest) if fixed_sizes else 1.0
     spread = (*(effect * square for square in squares), *(effect * weight for weight in heaviest))
     return list(np.broadcast_arrays(hits, misses, *spread, tails))
@@ -267,7 +247,7 @@ def _effect_of_fixed_sizes(
     J = tp / (P + fp) of P positives it is (1 - R) / tp + fp (1 - F) / (P + fp)², and (1 - J) / tp. One unseen row is
     added to the misses of each rate, so that a rate of 1 is no certainty.
     """
-    tp, fp, fn, tn = (np.asarray(each, dtype=np.float64) for each in (counts.tp, counts.fp, counts.fn, counts.tn))
+    tp, fp, fn, tn = _floats(counts)
     hit, miss = heaviest
     not_recalled, not_alarmed = (fn + hit) / (tp + fn + hit), (tn + miss) / (fp + tn + miss)
     if name == "precision":
@@ -282,15 +262,8 @@ def _effect_of_fixed_sizes(
 
 
 @dataclass(frozen=True)
-class CountSpread:
-    """How much the hits and the misses of a ratio vary.
-
-    Attributes:
-        hits: Variance of the sum of hits if it were a Poisson count: the sum of squared weights.
-        misses: That of the misses.
-        hit: Weight of a hit that was not observed.
-        miss: Weight of a miss that was not observed.
-    """
+class _CountSpread:
+    """Variances of hits and misses if they were Poisson counts, sums of squared weights; weights of unseen ones."""
 
     hits: Floats
     misses: Floats
@@ -349,37 +322,25 @@ def intervals_of_clusters(
             continue
         of_clusters = _OfClusters.of(clusterings, in_time=replicates.in_time)
         effect, degrees = of_clusters.effect, np.maximum(of_clusters.degrees, fewest_degrees)
-        hit, miss = (effect, effect)
+        hit, miss = effect, effect
         if heaviest is not None:
             hit, miss = (np.maximum(effect, weight) for weight in _heaviest(name, *heaviest))
         total_hits, total_misses = (side.sum(axis=0).astype(np.float64) for side in (hits, misses))
-        spread = CountSpread(effect * total_hits, effect * total_misses, hit, miss)
+        spread = _CountSpread(effect * total_hits, effect * total_misses, hit, miss)
         around = _of_ratio(ratio, _limits(total_hits, total_misses, spread, tail(confidence, degrees)))
-        share = of_clusters.share
         factors = stretches(of_clusters.excess_skewness, degrees, confidence)
-        closed = stretched(around, ratio.of_share(share), factors)
+        limits[name] = stretched(around, ratio.of_share(of_clusters.share), factors)
         if resampling is not None:
-            closed = _resampled(ratio, (hits, misses), closed, confidence, resampling)
-        limits[name] = closed
+            drawn = _of_ratio(ratio, share_limits(hits, misses, confidence, resampling))
+            limits[name] = otherwise(drawn, limits[name])
     return limits
-
-
-def _resampled(
-    ratio: Ratio, sides: tuple[NDArray[Any], NDArray[Any]], closed: Limits, confidence: float, resampling: Resampling
-) -> Limits:
-    """Bootstrap limits of hits and misses, for F1 of J; closed-form limits where the bootstrap has none."""
-    return otherwise(_of_ratio(ratio, share_limits(*sides, confidence, resampling)), closed)
 
 
 @dataclass(frozen=True)
 class _OfClusters:
-    """Moments of a share over clusters at every threshold; all of shape (K,).
+    """A share over clusters at every threshold, its design effect times the weight of a row, and further moments.
 
-    Attributes:
-        share: Hits over hits and misses.
-        effect: Its design effect, times the weight of a row.
-        degrees: Degrees of freedom of its variance.
-        excess_skewness: Its skewness beyond what limits of a proportion allow for.
+    The degrees of freedom are those of its variance; `excess_skewness` is what limits of a proportion do not allow for.
     """
 
     share: Floats
@@ -444,14 +405,11 @@ def mean_limits(mean: Floats, variance: Floats, size: Floats, tails: Floats) -> 
     inside = (mean > 0) & (mean < 1)
     effect = np.where(inside, variance * size / (mean * (1 - mean)), 1.0)
     hits, misses, unseen = mean * size, (1 - mean) * size, np.maximum(effect, UNSEEN)
-    return _limits(hits, misses, CountSpread(effect * hits, effect * misses, unseen, unseen), tails)
+    return _limits(hits, misses, _CountSpread(effect * hits, effect * misses, unseen, unseen), tails)
 
 
 def _carried(values: Floats, usable: NDArray[np.bool_]) -> Floats:
-    """Values in which those that are not usable are replaced by the nearest usable one before.
-
-    Without one before, the first usable value takes its place; without any, 1.
-    """
+    """Values, those not usable replaced by the nearest usable one before, or else the first; without any, by 1."""
     if not usable.any():
         return np.ones_like(values)
     nearest = np.maximum.accumulate(np.where(usable, np.arange(len(values)), -1))
@@ -459,7 +417,7 @@ def _carried(values: Floats, usable: NDArray[np.bool_]) -> Floats:
 
 
 @np.errstate(divide="ignore", invalid="ignore", over="ignore")
-def _limits(hits: Floats, misses: Floats, spread: CountSpread, tail_probability: Floats) -> Limits:
+def _limits(hits: Floats, misses: Floats, spread: _CountSpread, tail_probability: Floats) -> Limits:
     """Binomial limits of effective counts; for each limit one unseen row of the side that it fears is added.
 
     An unseen row is as heavy as the heaviest may be (Fay & Feuer 1997, who add it to a sum of weighted Poisson counts).

@@ -7,9 +7,6 @@ group, replicate and threshold bin. A `Cube` turns it into counts at or above ev
 - as arrays of one group, with the replicates on axis 0, as the functions of `jackknife` take them: `groups`, `beside`;
 - as arrays of many groups at a time, of all replicates together: `blocks`.
 
-All work is bounded here: intervals are computed for at most `MOST_CELLS` cells, and `BLOCK_CELLS` of them are in one
-block of groups.
-
 The bins of a table need not be thresholds: a bin counts for all thresholds up to its lower edge. Rows with a NULL
 threshold lie below all thresholds; they count in totals only.
 """
@@ -41,7 +38,7 @@ if TYPE_CHECKING:
 Counts: TypeAlias = "NDArray[Any]"  # int64, or float64 for decimals and doubles
 Floats: TypeAlias = "NDArray[np.float64]"
 Ints: TypeAlias = "NDArray[np.int64]"
-Key: TypeAlias = tuple[object, ...]
+_Key: TypeAlias = tuple[object, ...]
 
 MOST_CELLS = 50_000_000  # thresholds of all groups × replicates for which intervals are computed
 BLOCK_CELLS = 2_000_000  # groups × thresholds of one block
@@ -105,13 +102,8 @@ class GroupCounts:
         counts = self.counts.with_columns(pl.Series(REPLICATE, fold, dtype=pl.Int64))
         return GroupCounts(counts, self.thresholds, np.arange(min(folds, len(self.replicates))), self.boundary)
 
-    @property
-    def within_budget(self) -> bool:
-        """Whether intervals of the group can be computed."""
-        return self.within_budget_of(0)
-
-    def within_budget_of(self, resamples: int) -> bool:
-        """Whether they can be computed from so many resamples of the bootstrap."""
+    def within_budget(self, resamples: int = 0) -> bool:
+        """Whether intervals of the group can be computed, perhaps from so many resamples of the bootstrap."""
         return len(self.thresholds) * max(len(self.replicates), resamples) <= MOST_CELLS
 
     @cached_property
@@ -166,12 +158,9 @@ def jackknifed(statistic: Callable[..., Floats], *counts: Counts) -> tuple[Float
 
 @dataclass(frozen=True)
 class Block:
-    """Counts of several groups, all replicates together.
+    """Counts of several groups, one row of keys each, all replicates together.
 
-    Attributes:
-        groups: Values of the keys, one row per group.
-        at_or_above: Counts by name that each threshold retrieves, thresholds falling, each of shape (groups, K).
-        totals: Counts by name, each of shape (groups,).
+    By name those that each of the falling thresholds retrieves, shape (groups, K), and all, shape (groups,).
     """
 
     groups: pl.DataFrame
@@ -207,30 +196,17 @@ class Cube:
     def of(
         cls,
         counts: pl.DataFrame,
-        keys: Sequence[str],
+        keys: Sequence[str] | None,
         thresholds: Sequence[float] | None,
         boundary: Boundary = ">=",
         crossed: Sequence[pl.DataFrame] = (),
         *,
         in_time: bool = False,
     ) -> Cube:
-        """The cube of a count table."""
+        """The cube of a count table; without keys its groups are told by the columns in front of `replicate`."""
+        keys = counts.columns[: counts.columns.index(REPLICATE)] if keys is None else keys
         values = None if thresholds is None else tuple(thresholds)
         return cls(counts, tuple(keys), values, boundary, tuple(crossed), in_time=in_time)
-
-    @classmethod
-    def of_groups(
-        cls,
-        counts: pl.DataFrame,
-        thresholds: Sequence[float] | None,
-        boundary: Boundary = ">=",
-        crossed: Sequence[pl.DataFrame] = (),
-        *,
-        in_time: bool = False,
-    ) -> Cube:
-        """The cube of a count table whose groups are told by the columns in front of `replicate`."""
-        keys = counts.columns[: counts.columns.index(REPLICATE)]
-        return cls.of(counts, keys, thresholds, boundary, crossed, in_time=in_time)
 
     def at_or_above(self, names: Sequence[str]) -> pl.DataFrame:
         """Counts of all replicates that each threshold retrieves: one row per group × threshold, added exactly."""
@@ -249,7 +225,7 @@ class Cube:
         replicates = (counts[REPLICATE].n_unique() for counts in (self.counts, *self.crossed))
         return rows * max(sum(replicates), resamples) <= MOST_CELLS
 
-    def groups(self) -> Iterator[tuple[Key, GroupCounts]]:
+    def groups(self) -> Iterator[tuple[_Key, GroupCounts]]:
         """Every group, by the values of its keys, in the order of the count table; one at a time is made."""
         for key, counts in self._clusterings[0].items():
             yield key, replace(GroupCounts.of(counts, self.thresholds, self.boundary), in_time=self.in_time)
@@ -275,7 +251,7 @@ class Cube:
             yield rows, replace(group, crossed=tuple(crossed) if len(crossed) == len(self.crossed) else ())
 
     @cached_property
-    def _clusterings(self) -> list[dict[Key, pl.DataFrame]]:
+    def _clusterings(self) -> list[dict[_Key, pl.DataFrame]]:
         """The rows of every group of the table and of those by other clusterings."""
         return [by_group(counts, self.keys) for counts in (self.counts, *self.crossed)]
 
@@ -318,9 +294,7 @@ class Cube:
     def _ranks(self, edges: pl.Series, group: Ints) -> Ints:
         """The rank of every row's threshold in its group, counted from the highest as 0; -1 for other values.
 
-        Args:
-            edges: The thresholds, rising in each group, NULL behind them.
-            group: The number of the group of every row, rising.
+        The groups rise, and in each of them the thresholds, NULL behind them.
         """
         is_retrieved = edges.is_not_null().to_numpy()
         if self.thresholds is None:
@@ -341,9 +315,6 @@ def _falling(values: Floats, cells: tuple[Ints, Ints], shape: tuple[int, int]) -
     return np.cumsum(table, axis=1)
 
 
-# How the bootstrap draws replicates again, and which of the ordered results bound the tails.
-
-
 DEFAULT_RESAMPLES, FEWEST_RESAMPLES, MOST_RESAMPLES = 999, 99, 100_000
 MOST_UNITS = 1_000  # units that are resampled each by itself; more of them are put together
 _WEIGHTS_AT_ONCE = 4_000_000
@@ -352,15 +323,10 @@ _NEAR = 1e-9
 
 @dataclass(frozen=True)
 class Resampling:
-    """How replicates are drawn again.
+    """How replicates are drawn again."""
 
-    Attributes:
-        resamples: Number of resamples, B.
-        seed: The same seed draws the same replicates.
-    """
-
-    resamples: int = DEFAULT_RESAMPLES
-    seed: int = 0
+    resamples: int = DEFAULT_RESAMPLES  # number of resamples, B
+    seed: int = 0  # the same seed draws the same replicates
 
     def weights(self, replicates: int) -> Iterator[Floats]:
         """How often each of G replicates is drawn: blocks of resamples, shape (b, G), whole numbers that add up to G.
@@ -402,8 +368,7 @@ class Resampling:
 
 
 def _drawn(rng: np.random.Generator, replicates: int, resamples: int) -> Floats:
-    shares = np.full(replicates, 1 / replicates)
-    return rng.multinomial(replicates, shares, size=resamples).astype(np.float64)
+    return rng.multinomial(replicates, np.full(replicates, 1 / replicates), size=resamples).astype(np.float64)
 
 
 @lru_cache(maxsize=2)
@@ -439,19 +404,12 @@ _ROUNDING = 1e-12  # a variance that is less of its largest part is rounding
 
 @dataclass(frozen=True)
 class Studentised:
-    """A statistic with its standard error and the quantiles of its studentised resamples; arrays of shape (K,).
+    """A statistic with its standard error and the quantiles of its studentised resamples; arrays of shape (K,)."""
 
-    Attributes:
-        value: The statistic.
-        error: Its standard error.
-        low: Lower quantile of (value* - value) / error*, usually below 0; -inf where the tail has no value.
-        high: Upper quantile.
-    """
-
-    value: Floats
-    error: Floats
-    low: Floats
-    high: Floats
+    value: Floats  # the statistic
+    error: Floats  # its standard error
+    low: Floats  # lower quantile of (value* - value) / error*, usually below 0; -inf where the tail has no value
+    high: Floats  # upper quantile
 
     @property
     @np.errstate(invalid="ignore", over="ignore")
@@ -504,13 +462,10 @@ def _of_block(
 
 @np.errstate(invalid="ignore")
 def _on_grid(values: Floats) -> Floats:
-    """Values rounded so little that sums of G of them, however often each is drawn, are exact in any order.
+    """Values of shape (G, …) rounded so little that sums of G of a column, however often drawn, are exact in any order.
 
     Matrix products add up in an order that depends on the number of threads. Multiples of a power of two of which G of
     the largest value have fewer than 2^53 are added without rounding. Whole numbers stay as they are.
-
-    Args:
-        values: Shape (G, …); each column has a grid of its own.
     """
     _, exponent = np.frexp(np.abs(values).max(axis=0) * len(values))
     unit = np.ldexp(1.0, exponent - 52)
@@ -518,11 +473,7 @@ def _on_grid(values: Floats) -> Floats:
 
 
 class _Moments:
-    """Totals of weighted replicates, and the variance of what depends on them.
-
-    Args:
-        counts: By replicate, each of shape (G, K) or (G, 1).
-    """
+    """Totals of weighted replicates, of counts of shape (G, K) or (G, 1), and the variance of what depends on them."""
 
     def __init__(self, counts: Sequence[Floats]) -> None:
         self._counts = [_on_grid(count) for count in counts]
@@ -531,15 +482,10 @@ class _Moments:
         self._products = {(row, column): _on_grid(counts[row] * counts[column]) for row, column in pairs}
 
     def taken(self, statistic: Statistic, weights: Floats, width: int) -> tuple[Floats, Floats]:
-        """A statistic of resamples and its standard errors, each of shape (b, K).
+        """A statistic of resamples with weights of shape (b, G), and its standard errors, each of shape (b, K).
 
         The variance is G / (G - 1) × the weighted sum of squares of the influences d · x_g about their mean, where d
         are the derivatives: the squares need only the sums of products of counts.
-
-        Args:
-            statistic: As for `studentised`.
-            weights: Shape (b, G).
-            width: K.
         """
         replicates = weights.shape[1]
         totals = [weights @ count for count in self._counts]
@@ -567,16 +513,9 @@ def _log_ratio(totals: Sequence[Floats], _sample: Sequence[Floats]) -> Valued:
 def ratio_limits(
     tops: NDArray[Any], bottoms: NDArray[Any], confidence: float, resampling: Resampling
 ) -> tuple[Floats, Floats]:
-    """Limits of the ratio of two totals on the log scale.
+    """Limits of the ratio of two totals on the log scale, shape (K,); nan where there is none, as where a total is 0.
 
-    Args:
-        tops: Numerators by replicate, shape (G, K), ≥ 0, G ≥ 2.
-        bottoms: Denominators, likewise.
-        confidence: Such as 0.95.
-        resampling: How to draw.
-
-    Returns:
-        Shape (K,); nan where there is no limit, as where a total is 0.
+    Numerators and denominators by replicate have the shape (G, K), ≥ 0, G ≥ 2.
     """
     lower, upper = studentised(_log_ratio, (tops, bottoms), confidence, resampling).limits
     return np.exp(lower), np.exp(upper)
@@ -618,24 +557,15 @@ def area_quantiles(shifts: Floats, area: float, confidence: float, resampling: R
         slope = np.where(variance > _ROUNDING * total, np.sqrt(variance), 0.0) / (resampled * (1 - resampled))
         far = np.where(resampled <= 0, -np.inf, np.inf)
         inside = (resampled > 0) & (resampled < 1)
-        distances.append(
-            np.where(
-                inside, (scipy.special.logit(np.clip(resampled, 0.0, 1.0)) - scipy.special.logit(area)) / slope, far
-            )
-        )
+        distance = scipy.special.logit(np.clip(resampled, 0.0, 1.0)) - scipy.special.logit(area)
+        distances.append(np.where(inside, distance / slope, far))
     low, high = resampling.quantiles(np.concatenate(distances), confidence)
     return float(low), float(high)
 
 
 @np.errstate(divide="ignore", invalid="ignore", over="ignore")
 def area_limits(areas: Floats, errors: Floats, quantiles: Limits) -> Limits:
-    """Limits of areas on the logit scale; nan where a quantile is nan or infinite.
-
-    Args:
-        areas: Between 0 and 1, any shape.
-        errors: Their standard errors.
-        quantiles: As from `area_quantiles`.
-    """
+    """Limits of areas between 0 and 1 on the logit scale, from `area_quantiles`; nan where one is nan or infinite."""
     centre, error = scipy.special.logit(areas), errors / (areas * (1 - areas))
     ends = (centre - quantile * error for quantile in reversed(quantiles))
     lower, upper = (np.where(np.isfinite(end), scipy.special.expit(end), np.nan) for end in ends)

@@ -10,7 +10,7 @@ from ...metrics.before_after.estimates import ReferenceRule
 from ...metrics.before_after.formulas import PAGE, SHOWN
 from ...metrics.before_after.intervals import Choice
 from ...metrics.curves.decisions import MAX_DECIMALS
-from ...metrics.curves.operating_points import Criterion, cost_column, each_once
+from ...metrics.curves.operating_points import Criterion, cost_columns, each_once
 from ...metrics.uncertainty.limits import DESIGN_EFFECT, N_CLUSTERS, N_EFFECTIVE, QUALITY_COLUMN
 from ...sources.bindings import KeyMatch
 from ...sources.inputs import Field as InputField
@@ -637,7 +637,7 @@ def further_columns(params: BeforeAfterParameters) -> dict[str, tuple[Column, ..
     """The columns that tables have because of costs and clusters."""
     cluster = Column(CLUSTER, "KEY", "the cluster of the event")
     return {
-        "before_after_operating_points": cost_column(params.operating_points),
+        "before_after_operating_points": cost_columns(params.operating_points)[:1],
         "before_after_events": () if params.cluster_column is None else (cluster,),
     }
 

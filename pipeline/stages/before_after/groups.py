@@ -723,7 +723,7 @@ def _strata(group: EstimatedGroup, strata: pl.DataFrame, used: NDArray[np.bool_]
 def _adjusted_limits(
     standardised: Standardised, group: EstimatedGroup, used: NDArray[np.bool_], params: BeforeAfterParameters
 ) -> dict[str, Interval]:
-    if params.uncertainty == "none" or not group.counts.within_budget:
+    if params.uncertainty == "none" or not group.counts.within_budget():
         reason: Reason = "none" if params.uncertainty == "none" else "budget"
         return dict.fromkeys(ADJUSTED_NAMES, Interval.none(group.rows.height, reason))
     _, m_after, n_before, n_after = group.sides

@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ...engines.engine import Engine
-    from ...metrics.before_after.assumption import Prediction
+    from ...metrics.before_after.estimates import Prediction
     from ...metrics.uncertainty.jackknife import Floats
     from ...metrics.uncertainty.limits import Reason
     from ...plan.nodes import Progress
@@ -485,7 +485,7 @@ def _prediction(group: EstimatedGroup, params: BeforeAfterParameters) -> tuple[P
     """What the matches before the event let expect, or why that is not known."""
     if params.uncertainty == "none":
         return None, "none"
-    if not group.counts.within_budget or group.rows.height > MOST_THRESHOLDS:
+    if not group.counts.within_budget() or group.rows.height > MOST_THRESHOLDS:
         return None, "budget"
     prediction = predicted(
         *group.sides,

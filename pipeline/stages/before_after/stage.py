@@ -14,7 +14,7 @@ from ...metrics.before_after import sensitivity
 from ...metrics.before_after.estimates import references_of, with_estimates
 from ...metrics.before_after.formulas import LIMITED, SHOWN, STATED, steps
 from ...metrics.before_after.sensitivity import with_bands
-from ...metrics.curves.operating_points import COST, cost_column, pick
+from ...metrics.curves.operating_points import COST, cost_columns, pick
 from ...metrics.uncertainty.clusters import SHORTEST_SPAN, Cycle
 from ...metrics.uncertainty.limits import warnings_of_marks, with_numbers, with_quality
 from ...metrics.uncertainty.replicates import Cube
@@ -174,7 +174,7 @@ def _operating_points(
         for criterion in params.operating_points
     ]
     working = set(safe.columns) - set(curve.columns)
-    working |= set() if cost_column(params.operating_points) else {COST}
+    working |= set() if cost_columns(params.operating_points) else {COST}
     points = [rows.drop(working) for rows in chosen]
     is_reference, is_given = pl.col("is_reference"), params.recall_reference.rule == "fixed"
     at_reference = pick(

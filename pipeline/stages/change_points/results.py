@@ -27,8 +27,8 @@ from ...metrics.uncertainty.limits import (
     clusters_of,
     marked_in_time,
     warnings_of_marks,
-    with_clusters,
     with_limits,
+    with_numbers,
 )
 from ...metrics.uncertainty.proportions import UNSEEN, Confusion, intervals_of_clusters
 from ...metrics.uncertainty.replicates import Cube
@@ -72,7 +72,7 @@ AREA_NAMES = ("average_precision", "pr_auc", "pr_auc_roerich")
 def derive(params: ChangePointsParameters, counts: Mapping[str, pl.DataFrame]) -> dict[str, pl.DataFrame]:
     """The tables of change_points; those of single runs and matches follow."""
     in_time = IN_TIME in counts
-    cube = Cube.of_groups(counts["counts"], params.threshold_values, params.boundary, in_time=in_time)
+    cube = Cube.of(counts["counts"], None, params.threshold_values, params.boundary, in_time=in_time)
     keys, names = list(cube.keys), [column.name for column in CURVE]
     recalls = ("recall_sum", "n_series") if params.annotators == "tcpd" else None
     every = with_intervals(with_ratios(counted(STATED, cube), recalls), cube, params)
@@ -83,7 +83,8 @@ def derive(params: ChangePointsParameters, counts: Mapping[str, pl.DataFrame]) -
     points = operating_points(
         scored, keys, params.operating_points, choices, best, outcomes_of_row(IGNORED), params.boundary
     )
-    areas = with_clusters(_areas(params, counts, curve, keys), cube, SIZES, wanted=params.is_replicated)
+    clusters = clusters_of(cube.counts, keys, SIZES)
+    areas = with_numbers(_areas(params, counts, curve, keys), clusters, keys, wanted=params.is_replicated)
     return {
         "change_points_curve": curve,
         "change_points_operating_points": points.drop(WORKING),

@@ -405,7 +405,7 @@ def _semeval(group: Group) -> dict[str, tuple[Floats, Floats]]:
 def are_alike_in_time(group: Group) -> tuple[bool, bool]:
     """Whether clusters nearby in time are alike in ratios of all mentions, and in means of ratios of documents."""
     retrieved, pooled = (group.tp + group.fp).sum(axis=0), group.confusion
-    if not pooled.in_time or not len(retrieved) or not group.counts.within_budget:
+    if not pooled.in_time or not len(retrieved) or not group.counts.within_budget():
         return False, False
     columns = compared_at(retrieved[0] - np.append(retrieved[1:], 0.0))
     of_mentions = (side[:, columns] for side in (pooled.tp, pooled.fp, pooled.fn, pooled.tn))
@@ -444,7 +444,7 @@ def _intervals(
     """Intervals of the three ratios; a row gives one reason for all of them."""
     size = len(group.thresholds)
     resamples = 0 if resampling is None else resampling.resamples
-    if confidence is None or not group.counts.within_budget_of(resamples):
+    if confidence is None or not group.counts.within_budget(resamples):
         return dict.fromkeys(RATIOS, Interval.none(size, "none" if confidence is None else "budget"))
     of_ratios = limits(confidence, resampling)
     reason: Reason = "undefined_ratio" if "f1" in of_ratios else "harmonic_mean"

@@ -125,7 +125,7 @@ def candidates(
     uncertainty is not asked for, and replicates are not counted.
     """
     wanted = confidence is not None
-    is_possible = wanted and group.counts.within_budget
+    is_possible = wanted and group.counts.within_budget()
 
     def lower(name: str, confidence: float) -> Floats:
         return intervals_of_clusters(counts, confidence, names=[name])[name][0]

@@ -14,8 +14,8 @@ from ...metrics.uncertainty.limits import (
     intervals_of,
     marked_in_time,
     warnings_of_marks,
-    with_clusters,
     with_limits,
+    with_numbers,
 )
 from ...metrics.uncertainty.proportions import Confusion, intervals_of_clusters
 from ...metrics.uncertainty.replicates import Cube
@@ -89,8 +89,9 @@ USUAL_KM = 161.0  # a hundred miles
 
 def derive(params: GeocodingParameters, counts: Mapping[str, pl.DataFrame]) -> dict[str, pl.DataFrame]:
     """The scores; errors and single mentions are added by follow-ups."""
-    cube = Cube.of_groups(counts["counts"], grid(params).thresholds, in_time=IN_TIME in counts)
+    cube = Cube.of(counts["counts"], None, grid(params).thresholds, in_time=IN_TIME in counts)
     limited, wanted = limited_of(STATED), params.is_replicated
+    clusters = clusters_of(cube.counts, cube.keys, SIZES)
 
     def intervals(_rows: pl.DataFrame, group: GroupCounts) -> dict[str, Interval]:
         replicates = _with_gold(group)
@@ -105,11 +106,11 @@ def derive(params: GeocodingParameters, counts: Mapping[str, pl.DataFrame]) -> d
         list(limited),
         intervals,
         wanted=wanted,
-        clusters=marked_in_time(clusters_of(cube.counts, cube.keys, SIZES), cube, ["n_located"], _with_gold),
+        clusters=marked_in_time(clusters, cube, ["n_located"], _with_gold),
         events=("tp", "fp", "fn"),
         resamples=params.drawn_resamples,
     )
-    scores = with_clusters(scores, cube, SIZES, wanted=wanted)
+    scores = with_numbers(scores, clusters, cube.keys, wanted=wanted)
     return {SCORES.name: scores.select(*cube.keys, *(column.name for column in SCORES.columns))}
 
 

@@ -18,13 +18,12 @@ from ...metrics.curves.bands import (
     band_of_sample,
     spread_out,
 )
-from ...metrics.curves.influence import ClassMoments, variance_of_means
+from ...metrics.curves.influence import ClassMoments, spread_of_means
 from ...metrics.curves.trapezoidal_area import (
     Retrieved,
     partial_roc_areas,
-    partial_roc_shifts,
+    replicate_shifts,
     true_point_areas,
-    true_point_shifts,
 )
 from ...metrics.uncertainty.clusters import Spread, area_interval, combined_spread
 from ...metrics.uncertainty.limits import (
@@ -265,9 +264,9 @@ def _of_replicates(
 
     others = (GroupCounts.of(counts, group.thresholds) for counts in crossed)
     clusterings = [retrieved(group), *map(retrieved, others)]
-    moved = {"pr_auc": true_point_shifts(*clusterings, in_time=group.in_time)}
+    moved = {"pr_auc": replicate_shifts(*clusterings, in_time=group.in_time)}
     if params.max_fpr is not None:
-        moved[PARTIAL] = partial_roc_shifts(*clusterings, max_fpr=params.max_fpr, in_time=group.in_time)
+        moved[PARTIAL] = replicate_shifts(*clusterings, max_fpr=params.max_fpr, in_time=group.in_time)
     numbers = []
     for name, of_clusterings in moved.items():
         spread, quantiles = combined_spread([shifts.spread for shifts in of_clusterings]), (np.nan, np.nan)
@@ -322,8 +321,8 @@ def _of_clusters(
     variances = []
     for key in groups.iter_rows():
         frames = (replicates[key] for replicates in clusterings)
-        clustering, *crossed = ((frame["first"].to_numpy(), frame["weights"].to_numpy()) for frame in frames)
-        variances.append(variance_of_means(*clustering, *crossed, in_time=in_time))
+        sums = [(frame["first"].to_numpy(), frame["weights"].to_numpy()) for frame in frames]
+        variances.append(spread_of_means(sums, in_time=in_time).variance)
     return np.asarray(variances, dtype=np.float64)
 
 

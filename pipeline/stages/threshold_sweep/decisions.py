@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from ...metrics.curves.decisions import NOTHING, Payoffs, Rate, Rates, allocate, correlation_of_rates, of_smaller
-from ...metrics.curves.operating_points import COST, CRITERION, Outcomes, RowValues, cost_columns, pick
+from ...metrics.curves.operating_points import COST, CRITERION, Outcomes, asked_of, cost_columns, pick
 from ...metrics.uncertainty.limits import (
     INTERVAL_QUALITY,
     UNDEFINED_INTERVAL,
@@ -511,7 +511,7 @@ def net_benefit_table(
     is_given = params.threshold_values is not None  # else bins are scores
     at = [p if is_given else lowest_retrieved(p, params.boundary) for p in params.probabilities]
     crossed = [counts[name] for name in CROSSED if name in counts]
-    cube = Cube.of_groups(counts["counts"], at, crossed=crossed, in_time=IN_TIME in counts)
+    cube = Cube.of(counts["counts"], None, at, crossed=crossed, in_time=IN_TIME in counts)
     keys, weighted = list(cube.keys), kind_of_counts(cube.counts) == "weight"
     groups = cube.counts.select(keys).unique(maintain_order=True)
     frame = groups.join(pl.DataFrame({THRESHOLD: at}, schema={THRESHOLD: pl.Float64}), how="cross")
@@ -697,7 +697,7 @@ def _point(
 ) -> pl.DataFrame:
     """The row of every group and prevalence that a criterion chooses there."""
     outcomes = _outcomes()
-    among, best = RowValues(_f_beta, outcomes, params.boundary).asked(criterion)
+    among, best = asked_of(criterion, _f_beta, outcomes, params.boundary)
     chosen = pick(
         table,
         keys,

@@ -449,7 +449,7 @@ def derive(params: ThresholdSweepParameters, counts: Mapping[str, pl.DataFrame])
     as_counted, counts = counts, at_own_thresholds(params, counts)
     crossed = [counts[name] for name in CROSSED if name in counts]
     table, in_time = counts["counts"], IN_TIME in counts
-    cube = Cube.of_groups(table, params.threshold_values, params.boundary, crossed, in_time=in_time)
+    cube = Cube.of(table, None, params.threshold_values, params.boundary, crossed, in_time=in_time)
     keys = list(cube.keys)
     clusters = clusters_of_groups(params, cube)
     estimates = _estimates(params, counts, keys)

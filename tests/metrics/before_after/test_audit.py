@@ -12,9 +12,10 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from pipeline.metrics.before_after.assumption import Prediction, predicted
+from pipeline.metrics.before_after.assumption import predicted
 from pipeline.metrics.before_after.estimates import (
     VAGUE_WEIGHT,
+    Prediction,
     _Prior,
     _with_doubt,
     audited_precision,

@@ -16,10 +16,6 @@ from pipeline.metrics.calibration.estimates import (
     _gap_limits,
     estimates_of_clusters,
     estimates_of_rows,
-    hosmer_lemeshow_of_clusters,
-    hosmer_lemeshow_of_rows,
-    spiegelhalter_of_clusters,
-    spiegelhalter_of_rows,
 )
 
 if TYPE_CHECKING:
@@ -76,19 +72,20 @@ SCORES = [[0.1, 0.1, 0.2], [0.4, 0.5, 0.5, 0.6], [0.8, 0.9, 0.95]]
 
 def test_expected_values_over_all_labels_of_calibrated_scores(monkeypatch: pytest.MonkeyPatch) -> None:
     """Debiased reliability is 0 on average but for rounding, and the mean of ECE is what it is said to be."""
-    monkeypatch.setattr("pipeline.metrics.calibration.bins.LEAST", 0.0)
+    monkeypatch.setattr("pipeline.metrics.calibration.bins._LEAST", 0.0)
     outcomes = list(labellings(SCORES))  # each is a group of three bins
     chances = np.array([chance for _, chance in outcomes])
     sums = sums_of(SCORES * len(outcomes), [rows for labels, _ in outcomes for rows in labels])
     starts = np.arange(0, 3 * len(outcomes), 3)
-    errors = calibration_errors(sums, estimates_of_rows(sums, starts, None, 0.95).variances, starts)
+    estimates = estimates_of_rows(sums, starts, None, 0.95)
+    errors = calibration_errors(sums, estimates.variances, starts)
     means = {name: float(chances @ values) for name, values in errors.items()}
     noise = sum((np.array(rows) * (1 - np.array(rows))).sum() / len(rows) for rows in SCORES) / 10
     assert means["reliability"] == pytest.approx(noise)
     assert means["reliability_debiased"] == pytest.approx(0.0, abs=1e-3)  # scores of a bin that differ: less than 1e-3
     assert means["ece"] == pytest.approx(means["ece_if_calibrated"], rel=0.02)
     assert 0.3 * means["ece"] < means["ece_debiased"] < 0.8 * means["ece"]
-    q = hosmer_lemeshow_of_rows(sums, sums.variance_if_calibrated(starts), starts)[0]
+    q = estimates.hosmer_lemeshow[0]
     statistic = [float(chances @ q), float(chances @ q**2)]
     # the mean and the variance of the statistic are those that the scaled chi-square has: 3 and Σ 2 + κ4 / V²
     spread = 0.0
@@ -167,22 +164,23 @@ def test_statistics_are_those_of_spiegelhalter_and_of_hosmer_and_lemeshow() -> N
     sums = sums_of(scores, labels)
     s, y = np.concatenate(scores), np.concatenate(labels)
     z = ((y - s) * (1 - 2 * s)).sum() / np.sqrt(((1 - 2 * s) ** 2 * s * (1 - s)).sum())
-    actual, p_value = spiegelhalter_of_rows(sums, START)
+    estimates = estimates_of_rows(sums, START, None, 0.95)
+    actual, p_value = estimates.spiegelhalter
     assert (actual[0], p_value[0]) == pytest.approx((z, 2 * norm.sf(abs(z))))
     brier, expected = ((y - s) ** 2).mean(), (s * (1 - s)).mean()
     assert np.sign(z) == np.sign(brier - expected)
     q = sum((t.sum() - r.sum()) ** 2 / (r * (1 - r)).sum() for r, t in zip(scores, labels, strict=True))
-    statistic, p_value = hosmer_lemeshow_of_rows(sums, sums.variance_if_calibrated(START), START)
+    statistic, p_value = estimates.hosmer_lemeshow
     assert statistic[0] == pytest.approx(q)
     assert p_value[0] == pytest.approx(chi2.sf(q, 4), abs=0.01)  # with the exact variance not quite the same
 
 
 def test_labels_that_their_scores_exclude_refute_calibration() -> None:
-    statistic, p_value = hosmer_lemeshow_of_rows(*_with_variance([[0.0, 0.0]], [[0, 1]]), START)
+    statistic, p_value = estimates_of_rows(sums_of([[0.0, 0.0]], [[0, 1]]), START, None, 0.95).hosmer_lemeshow
     assert (statistic[0], p_value[0]) == (np.inf, 0.0)
-    statistic, p_value = hosmer_lemeshow_of_rows(*_with_variance([[0.0, 1.0]], [[0, 1]]), START)
+    statistic, p_value = estimates_of_rows(sums_of([[0.0, 1.0]], [[0, 1]]), START, None, 0.95).hosmer_lemeshow
     assert np.isnan(p_value[0])
-    assert np.isnan(spiegelhalter_of_rows(sums_of([[0.5, 1.0]], [[0, 1]]), START)[0][0])
+    assert np.isnan(estimates_of_rows(sums_of([[0.5, 1.0]], [[0, 1]]), START, None, 0.95).spiegelhalter[0][0])
 
 
 def test_neighbouring_bins_are_pooled_until_they_hold_enough() -> None:
@@ -196,9 +194,9 @@ def test_neighbouring_bins_are_pooled_until_they_hold_enough() -> None:
 def p_values(scores: Sequence[Any], labels: Sequence[Any], weights: Sequence[Any] | None = None) -> list[float]:
     """Of the tests of Spiegelhalter and of Hosmer and Lemeshow."""
     sums = sums_of(scores, labels, weights)
-    variance = sums.variance_if_calibrated(START)
-    tests = spiegelhalter_of_rows(sums, START), hosmer_lemeshow_of_rows(sums, variance, START)
-    return [float(p_value[0]) for _, p_value in tests]
+    heaviest = None if weights is None else (np.full(len(scores), np.max(weights)),) * 2
+    estimates = estimates_of_rows(sums, START, heaviest, 0.95)
+    return [float(p_value[0]) for _, p_value in (estimates.spiegelhalter, estimates.hosmer_lemeshow)]
 
 
 def test_bins_in_which_nothing_is_expected_refute_nothing() -> None:
@@ -206,7 +204,7 @@ def test_bins_in_which_nothing_is_expected_refute_nothing() -> None:
     scores = [*([[1e-8] * 100] * 6), *([[share] * 100 for share in (0.1, 0.3, 0.6, 0.9)])]
     labels = [*([[0] * 100] * 6), *([[1] * hits + [0] * (100 - hits) for hits in (12, 27, 62, 91)])]
     sums = sums_of(scores, labels)
-    q, p_value = hosmer_lemeshow_of_rows(sums, sums.variance_if_calibrated(START), START)
+    q, p_value = estimates_of_rows(sums, START, None, 0.95).hosmer_lemeshow
     assert q[0] == pytest.approx(4 / 9 + 9 / 21 + 4 / 24 + 1 / 9, rel=1e-5)
     assert p_value[0] == pytest.approx(chi2.sf(q[0], 4), abs=0.01)
 
@@ -226,18 +224,12 @@ def test_clusters_without_a_true_row_refute_nothing_and_excluded_labels_do() -> 
         sums = sums_of([[score] * 600], [[1] * hits + [0] * (600 - hits)])
         rows, hit = np.full((30, 1), 20.0), (np.arange(30) < hits).astype(np.float64).reshape(30, 1)
         clusterings = [Moments(rows, hit, rows * score, hit * score, rows * score**2)]
-        least = sums.variance_if_calibrated(START)
-        q = hosmer_lemeshow_of_clusters(sums, least, clusterings)
-        return float(spiegelhalter_of_clusters(sums, clusterings)[1][0]), float(q[1][0])
+        estimates = estimates_of_clusters(sums, clusterings, None, 0.95)
+        return float(estimates.spiegelhalter[1][0]), float(estimates.hosmer_lemeshow[1][0])
 
     assert min(of_clusters(0.001, 0)) > 0.3
     assert of_clusters(0.0, 3)[1] == 0.0
     assert max(of_clusters(0.001, 12)) < 0.02
-
-
-def _with_variance(scores: Sequence[Any], labels: Sequence[Any]) -> tuple[BinSums, Floats]:
-    sums = sums_of(scores, labels)
-    return sums, sums.variance_if_calibrated(START)
 
 
 def test_variance_of_sampled_rows_is_that_of_all_rows_that_they_stand_for() -> None:

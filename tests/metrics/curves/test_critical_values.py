@@ -12,10 +12,10 @@ import pytest
 from pipeline.metrics.curves.bands import (
     RATIOS,
     Largest,
+    _critical_values,
+    _largest_of_clusters,
+    _largest_of_rows,
     band_of_sample,
-    critical_values,
-    largest_of_clusters,
-    largest_of_rows,
     spread_out,
 )
 from pipeline.metrics.uncertainty.proportions import Confusion
@@ -42,13 +42,13 @@ def test_a_rate_over_all_thresholds_has_the_quantile_of_a_standardised_brownian_
     share = np.linspace(0.85, 0.15, 501)
     tp = 1e6 * share
     counts = Confusion(tp, np.zeros_like(tp), 1e6 - tp, np.full_like(tp, 5.0))
-    recall = largest_of_rows(counts, counts, draws=4000, seed=1).draws["recall"]
+    recall = _largest_of_rows(counts, counts, draws=4000, seed=1).draws["recall"]
     assert np.quantile(recall, 0.90) == pytest.approx(np.sqrt(7.12), abs=0.05)
     assert np.quantile(recall, 0.95) == pytest.approx(np.sqrt(8.68), abs=0.06)
 
 
 def test_at_one_threshold_two_independent_rates_share_the_level_exactly() -> None:
-    values = critical_values(largest_of_rows(AT_ONE, AT_ONE, draws=20_000), 0.95).values
+    values = _critical_values(_largest_of_rows(AT_ONE, AT_ONE, draws=20_000), 0.95).values
     of_two = NORMAL.inv_cdf((1 + np.sqrt(0.95)) / 2)  # Šidák 1967
     assert [values["recall"], values["fpr"]] == pytest.approx([of_two, of_two], abs=0.03)
     assert NORMAL.inv_cdf(0.975) < values["precision"] < of_two  # its errors go along with those of recall
@@ -72,7 +72,7 @@ def test_draws_are_those_of_errors_of_samples(*, fixed_sizes: bool) -> None:
         "precision": tp[:, inner] / (tp + fp)[:, inner] - (COUNTS.tp / (COUNTS.tp + COUNTS.fp))[inner],
     }
     counts = Confusion(*(side[inner] * float(scale) for side in sides(COUNTS)))
-    largest = largest_of_rows(counts, counts, fixed_sizes=fixed_sizes, draws=4000, seed=2)
+    largest = _largest_of_rows(counts, counts, fixed_sizes=fixed_sizes, draws=4000, seed=2)
     for name, error in errors.items():
         of_samples = np.abs(error / error.std(axis=0)).max(axis=1)
         assert np.quantile(largest.draws[name], [0.5, 0.95]) == pytest.approx(
@@ -92,26 +92,26 @@ def test_rows_that_are_clusters_of_their_own_have_the_values_of_rows() -> None:
         ~is_retrieved & is_positive,
         ~is_retrieved & ~is_positive,
     )
-    of_clusters = critical_values(largest_of_clusters([rows]), 0.95)
-    of_rows = critical_values(largest_of_rows(COUNTS, COUNTS), 0.95)
+    of_clusters = _critical_values(_largest_of_clusters([rows]), 0.95)
+    of_rows = _critical_values(_largest_of_rows(COUNTS, COUNTS), 0.95)
     assert of_clusters.method == "sup_t_clusters"
     assert of_clusters.values == pytest.approx(of_rows.values, abs=0.1)
 
 
 def test_weights_count_by_their_squares_and_in_any_unit() -> None:
-    of_rows = largest_of_rows(COUNTS, COUNTS)
+    of_rows = _largest_of_rows(COUNTS, COUNTS)
     ten_times = Confusion(*(10.0 * side for side in sides(COUNTS)))
     squares = Confusion(*(100.0 * side for side in sides(COUNTS)))
-    of_weights = largest_of_rows(ten_times, squares)
+    of_weights = _largest_of_rows(ten_times, squares)
     # the half of a row that is added to both sides is a twentieth of these
-    assert critical_values(of_weights, 0.95).values == pytest.approx(critical_values(of_rows, 0.95).values, abs=0.08)
+    assert _critical_values(of_weights, 0.95).values == pytest.approx(_critical_values(of_rows, 0.95).values, abs=0.08)
     heavy = replace(squares, tp=squares.tp + np.array([5e4, 5e4, 0, 0, 0, 0]))
-    assert not np.allclose(largest_of_rows(ten_times, heavy).draws["recall"], of_weights.draws["recall"])
+    assert not np.allclose(_largest_of_rows(ten_times, heavy).draws["recall"], of_weights.draws["recall"])
 
 
 def test_values_lie_between_the_normal_quantile_and_bonferroni_s() -> None:
     for confidence in (0.5, 0.9, 0.95, 0.99):
-        critical = critical_values(largest_of_rows(COUNTS, COUNTS), confidence)
+        critical = _critical_values(_largest_of_rows(COUNTS, COUNTS), confidence)
         least = NORMAL.inv_cdf((1 + confidence) / 2)
         most = NORMAL.inv_cdf(1 - (1 - confidence) / 2 / 12)
         assert all(least <= value <= most + 0.001 for value in critical.values.values())
@@ -121,10 +121,10 @@ def test_values_lie_between_the_normal_quantile_and_bonferroni_s() -> None:
 
 
 def test_a_confidence_for_which_draws_are_too_few_takes_bonferroni_s_correction() -> None:
-    critical = critical_values(largest_of_rows(COUNTS, COUNTS), 0.999)
+    critical = _critical_values(_largest_of_rows(COUNTS, COUNTS), 0.999)
     assert critical.method == "bonferroni"
     assert critical.values["fpr"] == pytest.approx(NORMAL.inv_cdf(1 - 0.001 / 24))
-    assert critical_values(largest_of_rows(COUNTS, COUNTS, draws=1000), 0.99).method == "bonferroni"
+    assert _critical_values(_largest_of_rows(COUNTS, COUNTS, draws=1000), 0.99).method == "bonferroni"
 
 
 def test_errors_over_two_parents_are_those_of_both_together() -> None:
@@ -132,7 +132,7 @@ def test_errors_over_two_parents_are_those_of_both_together() -> None:
     rng = np.random.default_rng(8)
     sides = rng.poisson(8.0, (4, 30, 5)).astype(np.float64)
     users, items = Confusion(*sides), Confusion(*sides[:, rng.permutation(30)])
-    draws = largest_of_clusters([users, items], draws=4000).draws["recall"]
+    draws = _largest_of_clusters([users, items], draws=4000).draws["recall"]
     hits, misses = sides[0], sides[2]
     share = hits.sum(axis=0) / (hits + misses).sum(axis=0)
     errors = hits * (1 - share) - misses * share
@@ -145,8 +145,8 @@ def test_errors_over_two_parents_are_those_of_both_together() -> None:
 
 
 def test_each_curve_is_left_as_often_as_the_confidence_allows() -> None:
-    largest = largest_of_rows(COUNTS, COUNTS)
-    values = critical_values(largest, 0.9).values
+    largest = _largest_of_rows(COUNTS, COUNTS)
+    values = _critical_values(largest, 0.9).values
     beyond = {name: draws > values[name] for name, draws in largest.draws.items()}
     for name in ("precision", "fpr"):
         assert (beyond[name] | beyond["recall"]).sum() == pytest.approx(200, abs=4)
@@ -157,7 +157,9 @@ def test_the_same_seed_gives_the_same_draws_and_another_seed_others() -> None:
     for of_rows in (True, False):
         first, again, different = (
             (
-                largest_of_rows(COUNTS, COUNTS, seed=seed) if of_rows else largest_of_clusters([of_clusters], seed=seed)
+                _largest_of_rows(COUNTS, COUNTS, seed=seed)
+                if of_rows
+                else _largest_of_clusters([of_clusters], seed=seed)
             ).draws
             for seed in (0, 0, 1)
         )
@@ -167,8 +169,8 @@ def test_the_same_seed_gives_the_same_draws_and_another_seed_others() -> None:
 
 def test_with_fixed_sizes_the_precision_of_all_rows_is_known() -> None:
     everything = Confusion(*(side[:1] for side in sides(COUNTS)))
-    assert not largest_of_rows(everything, everything, fixed_sizes=True, draws=9).draws["precision"].any()
-    assert largest_of_rows(everything, everything, draws=9).draws["precision"].all()
+    assert not _largest_of_rows(everything, everything, fixed_sizes=True, draws=9).draws["precision"].any()
+    assert _largest_of_rows(everything, everything, draws=9).draws["precision"].all()
 
 
 def test_thresholds_are_spread_with_both_ends_and_denser_towards_them() -> None:

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from pipeline.metrics.curves.influence import (
     ClassMoments,
     degrees_of_rows,
-    spread_of_clusters,
-    variance_of_means,
+    shifts_of_clusters,
+    spread_of_means,
     variance_of_rows,
 )
 
@@ -88,7 +88,7 @@ def test_replicates_are_shifts_of_what_is_left_added_up_before_they_are_squared(
     positive, negative = rng.uniform(0, 3, (12, 2)), rng.uniform(0, 9, (12, 2))
     of_positive, of_negative = rng.normal(size=(12, 2)), rng.normal(size=(12, 2))
     slope = np.array([0.2, -0.4])
-    actual = spread_of_clusters((positive, negative), (of_positive, of_negative), slope)
+    actual = shifts_of_clusters((positive, negative), (of_positive, of_negative), slope).spread
     for column in range(2):
         total, others = positive[:, column].sum(), negative[:, column].sum()
         shifts = np.array(
@@ -109,7 +109,7 @@ def test_replicates_are_shifts_of_what_is_left_added_up_before_they_are_squared(
 
 def test_one_row_in_every_replicate_is_a_row() -> None:
     values = np.random.default_rng(5).normal(size=25)
-    assert variance_of_means(values, np.ones(25)) == pytest.approx(values.var(ddof=1) / 25, rel=1e-12)
+    assert spread_of_means([(values, np.ones(25))]).variance == pytest.approx(values.var(ddof=1) / 25, rel=1e-12)
 
 
 def test_a_mean_over_clusters_has_the_variance_of_the_jackknife() -> None:
@@ -119,17 +119,17 @@ def test_a_mean_over_clusters_has_the_variance_of_the_jackknife() -> None:
     mean = values.sum() / weights.sum()
     without = np.array([np.delete(values, g).sum() / np.delete(weights, g).sum() for g in range(15)])
     wanted = 14 / 15 * ((without - mean) ** 2).sum()
-    assert variance_of_means(values, weights) == pytest.approx(wanted, rel=1e-12)
+    assert spread_of_means([(values, weights)]).variance == pytest.approx(wanted, rel=1e-12)
 
 
 def test_one_replicate_has_no_spread_and_one_that_holds_a_class_is_not_divided_by_nothing() -> None:
-    assert np.isnan(variance_of_means(np.ones(1), np.ones(1)))
+    assert np.isnan(spread_of_means([(np.ones(1), np.ones(1))]).variance)
     ones = np.ones((1, 3))
-    actual = spread_of_clusters((ones, ones), (ones, ones), np.zeros(3)).variance
+    actual = shifts_of_clusters((ones, ones), (ones, ones), np.zeros(3)).spread.variance
     assert actual.shape == (3,)
     assert np.isnan(actual).all()
     positive, negative = np.array([4.0, 0.0, 0.0]), np.array([1.0, 2.0, 3.0])
-    held = spread_of_clusters((positive, negative), (positive, np.array([0.5, 1.5, 0.5])), 0.1)
+    held = shifts_of_clusters((positive, negative), (positive, np.array([0.5, 1.5, 0.5])), 0.1).spread
     assert np.isfinite([held.variance, held.skewed]).all()
     assert held.degrees == 1
 
@@ -188,6 +188,5 @@ def test_degrees_of_clusters_lie_between_four_and_their_number_less_one() -> Non
         (rng.normal(size=3), 1, 2),
         (np.ones(1), 1, 1),
     ):
-        nothing = np.zeros_like(values)
-        actual = float(spread_of_clusters((np.ones_like(values), nothing), (values, nothing), 0.0).degrees)
+        actual = float(spread_of_means([(values, np.ones_like(values))]).degrees)
         assert low <= actual <= high

@@ -14,7 +14,7 @@ from pipeline.metrics.curves.trapezoidal_area import (
     Retrieved,
     partial_roc_areas,
     partial_roc_auc,
-    partial_roc_shifts,
+    replicate_shifts,
 )
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ def test_replicates_of_single_rows_have_nearly_the_error_of_rows() -> None:
     above = score >= np.unique(score)[::-1][:, None]
     tp, fp = ((above & side).T.astype(float) for side in (label, ~label))
     by_row = Retrieved(tp, fp, label.astype(float), (~label).astype(float))
-    (shifts,) = partial_roc_shifts(by_row, max_fpr=0.2)
+    (shifts,) = replicate_shifts(by_row, max_fpr=0.2)
     se = partial_roc_areas(by_row.total, max_fpr=0.2)[1][0]
     assert np.sqrt(shifts.spread.variance) == pytest.approx(se, rel=0.02)
     assert shifts.values.sum() == pytest.approx(0, abs=0.01)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from pipeline.metrics.curves.decisions import Cost, Rate, Rates, correlation_of_rates, ratio_limits
+from pipeline.metrics.curves.decisions import Cost, Rate, Rates, _ratio_limits, correlation_of_rates
 from pipeline.metrics.uncertainty.jackknife import fieller_interval
 from pipeline.metrics.uncertainty.proportions import Confusion, intervals_of_rows
 
@@ -71,7 +71,7 @@ def test_of_symmetric_limits_the_ratio_has_those_of_fieller(correlation: float) 
         rate(value, value - quantile * error, value + quantile * error)
         for value, error in zip((over, under), errors, strict=True)
     )
-    lower, upper = ratio_limits(first, second, np.array([correlation]))
+    lower, upper = _ratio_limits(first, second, np.array([correlation]))
     of_first, of_second = (np.array([error**2]) for error in errors)
     shared = np.array([correlation * errors[0] * errors[1]])
     fieller = fieller_interval(np.array([over]), np.array([under]), (of_first, of_second, shared), quantile)

@@ -17,8 +17,8 @@ from pipeline.metrics.curves.trapezoidal_area import (
     Retrieved,
     _moments,
     pr_auc,
+    replicate_shifts,
     true_point_areas,
-    true_point_clusters,
 )
 
 if TYPE_CHECKING:
@@ -194,7 +194,7 @@ def test_the_error_of_clusters_is_that_of_derivatives_by_weights(seed: int) -> N
     names = ("tp", "fp", "positives", "negatives")
     replicates = Retrieved(*(np.concatenate([getattr(each, name) for each in counts_of_powers]) for name in names))
     wanted = se_of_clusters(pr_auc_at(thresholds, ">="), scores, labels, clusters, weights)
-    assert np.sqrt(true_point_clusters(replicates).variance) == pytest.approx(wanted, rel=1e-10)
+    assert np.sqrt(replicate_shifts(replicates)[0].spread.variance) == pytest.approx(wanted, rel=1e-10)
 
 
 def test_the_linearised_error_is_larger_than_the_published_one_and_near_the_true_spread() -> None:

@@ -17,7 +17,7 @@ from pipeline.metrics.curves.influence import (
     influences_of_ties,
     steps_of_scores,
 )
-from pipeline.metrics.curves.trapezoidal_area import Retrieved, true_point_shifts
+from pipeline.metrics.curves.trapezoidal_area import Retrieved, replicate_shifts
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -115,7 +115,7 @@ def test_influences_of_thresholds_are_those_of_the_errors() -> None:
         for in_class in (labels, ~labels)
     ]
     sizes = ([(weights * (clusters == each) * in_class).sum() for each in range(7)] for in_class in (labels, ~labels))
-    (expected,) = true_point_shifts(Retrieved(*map(np.array, of_clusters), *map(np.array, sizes)))
+    (expected,) = replicate_shifts(Retrieved(*map(np.array, of_clusters), *map(np.array, sizes)))
     moved = shifts_of_rows(data, influences, of_rows, 0)
     share = weights[labels].sum(), weights[~labels].sum()
     moved = moved + influences.slope[0] * np.where(labels, weights / share[0], -weights / share[1])

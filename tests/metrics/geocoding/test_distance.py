@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.errors import ConfigError
-from pipeline.metrics.geocoding import EARTH_RADIUS_KM, geodesic, haversine, likely_swapped, valid_coordinates
+from pipeline.metrics.geocoding import EARTH_RADIUS_KM, _valid_coordinates, geodesic, haversine, likely_swapped
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -103,7 +103,7 @@ def test_valid_coordinates() -> None:
     latitude = degrees(90, -90, 90.1, 0, 0, 0, 0, np.nan, np.nan, 1, np.inf)
     longitude = degrees(0, 0, 0, -180, 360, -180.1, 360.1, np.nan, 1, np.nan, 0)
     expected = [True, True, False, True, True, False, False, True, False, False, False]
-    assert valid_coordinates(latitude, longitude).tolist() == expected
+    assert _valid_coordinates(latitude, longitude).tolist() == expected
 
 
 def test_exchanged_coordinates_are_noticed() -> None:

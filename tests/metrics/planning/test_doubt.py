@@ -9,10 +9,10 @@ from scipy import stats
 
 from pipeline.metrics.planning.pilot import (
     Pilot,
+    _kurtosis_of_shares,
+    _kurtosis_of_values,
     cautious,
     inflation_limit,
-    kurtosis_of_shares,
-    kurtosis_of_values,
     variance_degrees,
 )
 from pipeline.metrics.uncertainty.proportions import Confusion, intervals_of_clusters
@@ -26,12 +26,12 @@ def of_size(share: float, rows: int) -> Pilot:
 def test_the_kurtosis_of_shares_is_that_of_scipy(share: float, rho: float, rows: int) -> None:
     shapes = share * (1 - rho) / rho, (1 - share) * (1 - rho) / rho
     expected = stats.betabinom.stats(rows, *shapes, moments="k")
-    assert kurtosis_of_shares(share, rho, rows) == pytest.approx(float(expected), rel=1e-6)
-    assert kurtosis_of_shares(share, rho, 1) == pytest.approx(float(stats.bernoulli.stats(share, moments="k")))
+    assert _kurtosis_of_shares(share, rho, rows) == pytest.approx(float(expected), rel=1e-6)
+    assert _kurtosis_of_shares(share, rho, 1) == pytest.approx(float(stats.bernoulli.stats(share, moments="k")))
 
 
 def test_the_kurtosis_of_values_is_that_of_scipy() -> None:
-    assert kurtosis_of_values(0.3, 0.04) == pytest.approx(float(stats.beta.stats(1.275, 2.975, moments="k")))
+    assert _kurtosis_of_values(0.3, 0.04) == pytest.approx(float(stats.beta.stats(1.275, 2.975, moments="k")))
 
 
 @pytest.mark.parametrize("degrees", [1.0, 4.0, 19.0, 500.0])

@@ -8,9 +8,9 @@ from scipy import stats
 
 from pipeline.metrics.before_after.estimates import audited_precision
 from pipeline.metrics.planning.pilot import (
-    auc_error,
+    _auc_error,
+    _error_of_difference,
     detectable_now,
-    error_of_difference,
     factor_for_difference,
     of_expected_share,
     other_run,
@@ -65,7 +65,7 @@ def test_the_error_of_an_area_is_that_of_exponential_scores() -> None:
     negative = generator.exponential(1.0, (draws, 25))
     areas = (positive[:, :, None] > negative[:, None, :]).mean(axis=(1, 2))
     assert areas.mean() == pytest.approx(area, abs=0.01)
-    assert areas.std() == pytest.approx(auc_error(area, 40, 25), rel=0.05)
+    assert areas.std() == pytest.approx(_auc_error(area, 40, 25), rel=0.05)
 
 
 def test_the_rows_of_an_area_are_the_fewest() -> None:
@@ -73,7 +73,7 @@ def test_the_rows_of_an_area_are_the_fewest() -> None:
     assert rows is not None
 
     def width(number: int) -> float:
-        error = math.sqrt(1.5) * auc_error(0.85, 0.1 * number, 0.9 * number)
+        error = math.sqrt(1.5) * _auc_error(0.85, 0.1 * number, 0.9 * number)
         lower, upper = logit_interval(np.asarray(0.85), np.asarray(error), 1.959963984540054)
         return float(upper - lower)
 
@@ -133,4 +133,4 @@ def test_two_runs_of_the_planned_size_find_the_difference() -> None:
     assert (np.abs(shares[0] - shares[1]) > 1.96 * errors).mean() == pytest.approx(0.8, abs=0.02)
     now = detectable_now(pilot, Question("different", math.nan))
     assert now is not None
-    assert power_of(Question("different", now), *error_of_difference(pilot, pilot, 1.0)) == pytest.approx(0.8)
+    assert power_of(Question("different", now), *_error_of_difference(pilot, pilot, 1.0)) == pytest.approx(0.8)

@@ -10,7 +10,7 @@ import scipy
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.metrics.uncertainty.jackknife import _LARGE_SHAPE, _bisected, _of_large_shapes, beta_quantile
+from pipeline.metrics.uncertainty.jackknife import _LARGE_SHAPE, _beta_quantile, _bisected, _of_large_shapes
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -31,7 +31,7 @@ def shapes(low: float, high: float, size: int = 4000) -> tuple[Floats, Floats]:
 def test_quantiles_are_those_of_scipy(powers: tuple[float, float], level: float) -> None:
     a, b = shapes(*powers)
     for above, inverse in ((False, scipy.special.betaincinv), (True, scipy.special.betainccinv)):
-        ours, theirs = beta_quantile(a, b, level, above=above), inverse(a, b, level)
+        ours, theirs = _beta_quantile(a, b, level, above=above), inverse(a, b, level)
         assert ours == pytest.approx(theirs, rel=2e-12, abs=1e-300)
         assert 1 - ours == pytest.approx(1 - theirs, rel=1e-11, abs=1e-15)
 
@@ -41,7 +41,7 @@ def test_quantiles_are_those_of_scipy(powers: tuple[float, float], level: float)
 def test_the_probability_below_a_quantile_is_the_level_for_counts_of_any_size(level: float) -> None:
     """In standard deviations, which become so small beside the quantile that its own digits bound what can be asked."""
     a, b = shapes(6.0, 12.0)
-    lower, upper = beta_quantile(a, b, level), beta_quantile(a, b, level, above=True)
+    lower, upper = _beta_quantile(a, b, level), _beta_quantile(a, b, level, above=True)
     density = np.exp(-(scipy.special.ndtri(level) ** 2) / 2) / np.sqrt(2 * np.pi)
     assert scipy.special.betainc(a, b, lower) == pytest.approx(np.full(len(a), level), abs=1e-6 * density)
     assert scipy.special.betaincc(a, b, upper) == pytest.approx(np.full(len(a), level), abs=1e-6 * density)
@@ -64,24 +64,24 @@ def test_a_start_that_is_too_far_away_is_not_trusted() -> None:
 def test_each_quantile_is_its_own_whatever_stands_around_it(rows: list[tuple[int, int, int]], *, above: bool) -> None:
     sizes, levels = (0.5, 7.0, 300.0, 5e4), (0.025, 0.4)
     arguments = [np.array([sizes[a], sizes[b], levels[level]]) for a, b, level in rows]
-    alone = [beta_quantile(*row[:, None], above=above).item() for row in arguments]
-    together = beta_quantile(*np.array(arguments).reshape(-1, 3).T, above=above)
+    alone = [_beta_quantile(*row[:, None], above=above).item() for row in arguments]
+    together = _beta_quantile(*np.array(arguments).reshape(-1, 3).T, above=above)
     assert together.tolist() == alone
 
 
 def test_many_are_made_in_parts_to_the_same_bits() -> None:
     a, b = shapes(0.0, 7.0, 40_000)
-    in_two_rows = beta_quantile(a.reshape(2, -1), b.reshape(2, -1), 0.025)
+    in_two_rows = _beta_quantile(a.reshape(2, -1), b.reshape(2, -1), 0.025)
     assert in_two_rows.shape == (2, 20_000)
-    few = [beta_quantile(a[place : place + 100], b[place : place + 100], 0.025) for place in range(0, len(a), 100)]
+    few = [_beta_quantile(a[place : place + 100], b[place : place + 100], 0.025) for place in range(0, len(a), 100)]
     assert in_two_rows.ravel().tolist() == np.concatenate(few).tolist()
 
 
 def test_what_is_no_number_stays_none() -> None:
     a, b = np.array([np.nan, 500.0, 500.0]), np.array([500.0, np.nan, 500.0])
-    assert np.isnan(beta_quantile(a, b, 0.025)).tolist() == [True, True, False]
-    assert np.isnan(beta_quantile(b, b, np.nan)).all()
-    assert beta_quantile(np.empty(0), np.empty(0), 0.025).shape == (0,)
+    assert np.isnan(_beta_quantile(a, b, 0.025)).tolist() == [True, True, False]
+    assert np.isnan(_beta_quantile(b, b, np.nan)).all()
+    assert _beta_quantile(np.empty(0), np.empty(0), 0.025).shape == (0,)
 
 
 @pytest.mark.parametrize("probability", [1e-300, 2.7e-37, 1e-20, 0.01, 0.4])
@@ -92,4 +92,4 @@ def test_quantiles_by_bisection_have_the_closed_forms_of_shapes_of_one(probabili
     assert _bisected(sizes, ones, tails) == pytest.approx(powers, rel=1e-9, abs=5e-324)
     complements = -np.expm1(np.log1p(-probability) / sizes)
     assert _bisected(ones, sizes, tails) == pytest.approx(complements, rel=1e-9, abs=5e-324)
-    assert beta_quantile(ones, ones, 2.7e-37)[0] == pytest.approx(2.7e-37, rel=1e-9)
+    assert _beta_quantile(ones, ones, 2.7e-37)[0] == pytest.approx(2.7e-37, rel=1e-9)

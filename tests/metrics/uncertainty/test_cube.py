@@ -287,15 +287,15 @@ def test_the_budget_is_that_of_thresholds_times_replicates(monkeypatch: pytest.M
     [(_, group)] = cube.groups()
     monkeypatch.setattr(cubes, "MOST_CELLS", 12)
     assert cube.within_budget(4)
-    assert group.within_budget
+    assert group.within_budget()
     monkeypatch.setattr(cubes, "MOST_CELLS", 11)
     assert not cube.within_budget(4)
-    assert not group.within_budget
+    assert not group.within_budget()
 
 
 def test_the_groups_of_a_count_table_are_told_by_its_columns_before_replicate() -> None:
     counts = frame_of([row(0, 0.5, 3), row(0, 0.5, 2, group=None)])
-    cube = Cube.of_groups(counts, THRESHOLDS, ">")
+    cube = Cube.of(counts, None, THRESHOLDS, ">")
     assert (cube.keys, cube.thresholds, cube.boundary, cube.crossed) == (tuple(KEYS), tuple(THRESHOLDS), ">", ())
     assert cube.counts.equals(counts)
     assert cube.totals(["hits"]).sort("group", nulls_last=True)["hits"].to_list() == [3, 2]

@@ -16,7 +16,7 @@ from pipeline.metrics.before_after.estimates import Sides
 from pipeline.metrics.before_after.intervals import Choice, intervals, precision_at_least
 from pipeline.metrics.comparison.paired import paired_t, randomization_test, wilcoxon_signed_rank
 from pipeline.metrics.comparison.pooled import standard_errors
-from pipeline.metrics.curves.trapezoidal_area import Retrieved, true_point_areas, true_point_clusters
+from pipeline.metrics.curves.trapezoidal_area import Retrieved, replicate_shifts, true_point_areas
 from pipeline.metrics.posteriors import f1_posterior, probability_greater
 from pipeline.metrics.uncertainty import jackknife
 from pipeline.metrics.uncertainty.proportions import Confusion, intervals_of_clusters, intervals_of_rows
@@ -90,7 +90,7 @@ def test_labelled_counts_and_weights(data: st.DataObject, weight: float, level: 
     retrieved = Retrieved(tp[:, ::-1], fp[:, ::-1], tp[:, 0] + fn[:, 0], fp[:, 0] + tn[:, 0])
     areas = true_point_areas(retrieved)
     assert ((areas.auc >= 0) & (areas.auc <= 1 + 1e-9) | np.isnan(areas.auc)).all()
-    assert true_point_clusters(retrieved).variance.shape == ()
+    assert replicate_shifts(retrieved)[0].spread.variance.shape == ()
 
 
 @given(arrays.arrays(np.float64, st.tuples(st.integers(2, 6), st.integers(0, 3)), elements=VALUES), LEVELS)

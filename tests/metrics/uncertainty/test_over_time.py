@@ -9,10 +9,10 @@ import pytest
 from scipy import stats
 
 from pipeline.metrics.uncertainty.clusters import (
-    combined_p_value,
+    _combined_p_value,
+    _p_values_of_neighbours,
     may_neighbours_be_alike,
     over_time,
-    p_values_of_neighbours,
     spread_of_shifts,
 )
 from pipeline.metrics.uncertainty.proportions import Confusion, intervals_of_clusters, may_days_be_alike
@@ -90,15 +90,15 @@ def test_limits_of_means_of_days_hold_whatever_their_correlation(days: int, rho:
     spread = spread_of_shifts(shifts, np.full(number, float(days)), in_time=True)
     is_held = np.abs(values.mean(axis=0)) <= stats.t.ppf(0.975, spread.degrees) * np.sqrt(spread.variance)
     assert is_held.mean() >= fewest  # without what is likely 0.88 to 0.93
-    is_good = p_values_of_neighbours(shifts) >= 0.05
+    is_good = _p_values_of_neighbours(shifts) >= 0.05
     assert is_good.mean() < 0.05 or days < 50 or is_held[is_good].mean() >= 0.92
 
 
 def test_one_p_value_of_several() -> None:
-    assert combined_p_value(np.array([0.03, 0.03, 0.03])) == pytest.approx(0.03)
-    assert combined_p_value(np.array([0.001, np.nan])) == pytest.approx(0.001)
-    assert 0.001 < combined_p_value(np.array([0.001, 0.6])) < 0.003
-    assert np.isnan(combined_p_value(np.array([np.nan, np.nan])))
+    assert _combined_p_value(np.array([0.03, 0.03, 0.03])) == pytest.approx(0.03)
+    assert _combined_p_value(np.array([0.001, np.nan])) == pytest.approx(0.001)
+    assert 0.001 < _combined_p_value(np.array([0.001, 0.6])) < 0.003
+    assert np.isnan(_combined_p_value(np.array([np.nan, np.nan])))
 
 
 def test_independent_clusters_are_marked_as_rarely_as_is_said_and_correlated_ones_mostly() -> None:
@@ -108,7 +108,7 @@ def test_independent_clusters_are_marked_as_rarely_as_is_said_and_correlated_one
     }
     assert marks[0.0] <= 0.08
     assert marks[0.5] >= 0.95
-    p_values = p_values_of_neighbours(levels(rng, 100, 0.0, 2_000))
+    p_values = _p_values_of_neighbours(levels(rng, 100, 0.0, 2_000))
     assert 0.03 <= (p_values < 0.05).mean() <= 0.07
 
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.metrics.uncertainty.clusters import (
-    FEWEST_NEIGHBOURS,
+    _FEWEST_NEIGHBOURS,
     Cycle,
     InTime,
     JackknifeSpread,
@@ -131,9 +131,9 @@ def test_few_neighbours_and_days_without_any_spread_tell_nothing() -> None:
         return serial_correlation(values, in_time(numbers, 64), of_first=1.0, of_rows=1.0) is not None
 
     assert is_found(np.arange(30))
-    assert not is_found(np.arange(FEWEST_NEIGHBOURS))  # one neighbour fewer than days
-    assert is_found(np.arange(FEWEST_NEIGHBOURS + 1))
-    assert is_found(np.arange(FEWEST_NEIGHBOURS * 3))
+    assert not is_found(np.arange(_FEWEST_NEIGHBOURS))  # one neighbour fewer than days
+    assert is_found(np.arange(_FEWEST_NEIGHBOURS + 1))
+    assert is_found(np.arange(_FEWEST_NEIGHBOURS * 3))
     assert not is_found(np.arange(0, 60, 2))
     assert serial_correlation(np.ones(30), whole(30), of_first=1.0, of_rows=1.0) is None
 

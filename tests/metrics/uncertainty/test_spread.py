@@ -108,9 +108,3 @@ def test_degrees_are_those_of_the_parent_with_fewer() -> None:
     assert spread.most_degrees == 2
     parents = [effective_degrees(values[:4]), effective_degrees(values[4:7])]
     np.testing.assert_array_equal(spread.degrees(values), np.minimum(*parents))
-
-
-@pytest.mark.parametrize("sizes", [(), (3, 4), (2, 2, 2, 2)])
-def test_other_numbers_of_clusterings_are_refused(sizes: tuple[int, ...]) -> None:
-    with pytest.raises(ValueError, match="one clustering, or two and their intersections"):
-        JackknifeSpread(sizes)

@@ -16,7 +16,7 @@ from sklearn.metrics import brier_score_loss
 
 import pipeline
 from pipeline.errors import DataError
-from pipeline.metrics.calibration.bins import LEAST
+from pipeline.metrics.calibration.bins import _LEAST
 from pipeline.metrics.uncertainty.jackknife import binomial_limits
 from pipeline.stages.sections import Measured
 from pipeline.stages.threshold_sweep.calibration import calibration_sentences
@@ -101,11 +101,11 @@ def reference(frame: pl.DataFrame, bins: pl.DataFrame, weights: NDArray[np.float
         gaps.append(np.average(label[of_bin] - score[of_bin], weights=w))
         sizes.append(w.sum() / weights.sum())
         s = score[of_bin]
-        if pools[-1][1] >= LEAST:
+        if pools[-1][1] >= _LEAST:
             pools.append([0.0, 0.0])
         pools[-1][0] += (w * (label[of_bin] - s)).sum()
         pools[-1][1] += (s * (1 - s)).sum()
-    if pools[-1][1] < LEAST:
+    if pools[-1][1] < _LEAST:
         rest = pools.pop()
         pools[-1] = [pools[-1][0] + rest[0], pools[-1][1] + rest[1]]
     z = weights * (label - score) * (1 - 2 * score)
