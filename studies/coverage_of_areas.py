@@ -166,7 +166,7 @@ def _true_points(retrieved: Retrieved, setting: Setting) -> Estimated:
 
 
 def _retrieved(setting: Setting, score: Floats, label: Bools, n_parts: int) -> Retrieved:
-    """Counts at falling thresholds of equal of_datasets of every data set, shape (datasets × of_datasets, K)."""
+    """Counts at falling thresholds of equal parts of every data set, shape (datasets × parts, K)."""
     rows = len(score) * n_parts
     cell = THRESHOLDS - np.searchsorted(setting.thresholds, score, side="right")
     cell = cell + (THRESHOLDS + 1) * np.repeat(np.arange(rows), score.size // rows).reshape(score.shape)
