@@ -34,9 +34,6 @@ if TYPE_CHECKING:
     Function = Callable[[Mapping[str, pl.DataFrame]], pl.DataFrame]
 
 
-# What an engine may use: memory, and a folder for what does not fit into it.
-
-
 # How much memory the engine may use if the config does not say: Python and Polars need room beside it.
 
 

@@ -82,9 +82,6 @@ def text(key: Hashable | None, make: Callable[[], str]) -> str:
     return _texts[key]
 
 
-# SQL as trees and as text: names, dialects of DuckDB and Spark, digests of rows, and long lists as relations.
-
-
 # What SQL is written otherwise for DuckDB, to have the same result sooner.
 
 
@@ -516,9 +513,6 @@ def table(node: exp.In) -> pa.Table:
     written = _WRITTEN.findall(_text_of_list(node))
     values = [None if number.upper() == "NULL" else value_of(text or number) for _, text, number in written]
     return pl.DataFrame({_VALUE: values}, schema={_VALUE: kind}).to_arrow()
-
-
-# What is known of a relation before its rows are read: columns of folder names, what an engine tells of a table.
 
 
 # What an engine tells of a table, or of files at an address, before their rows are read.

@@ -53,7 +53,7 @@ GEOCODERS = (Geocoder("gazetteer", 0.95, 40.0, 3.0, 0.3), Geocoder("ranker", 0.8
 
 
 def simulate(*, seed: int, documents: int = 150) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Simulate gold locations and those of all geocoders; errors within one document are correlated.
+    """Simulate gold locations and the answers of all geocoders; errors within one document are correlated.
 
     Returns:
         Gold locations (mention_id, doc_id, country, latitude, longitude) and predictions (system, mention_id, latitude,

@@ -46,7 +46,7 @@ class Model:
         return np.asarray(expit(self.sharpness * right))
 
     def seen(self, score: float) -> float:
-        """What is seen where the model gives this score: the inverse of `score`."""
+        """The observation at which the model gives this score: the inverse of `score`."""
         return float((logit(score) / self.sharpness - logit(_POSITIVE)) / self.shift + self.shift / 2)
 
     def precision(self, seen: NDArray[np.float64] | float) -> NDArray[np.float64]:

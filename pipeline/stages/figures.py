@@ -528,7 +528,7 @@ WORDS = {  # behind a sentence
 
 
 def on_other_data(rows: pl.DataFrame) -> pl.DataFrame:
-    """Rows at chosen thresholds, with cross-fitted ratios and limits in the place of those of the same data.
+    """Rows at chosen thresholds, with cross-fitted ratios and limits in place of those on the same data.
 
     Args:
         rows: Operating points, or rows of a curve that are the best of it, with cross-fitted columns if there are any.

@@ -136,7 +136,7 @@ def matched_rows(gold: pl.DataFrame, predicted: pl.DataFrame, params: MentionPar
 
 
 def in_order(mentions: pl.DataFrame, further: Sequence[str] = ()) -> pl.DataFrame:
-    """Mentions in an order that that of their rows does not decide: by document, system, place and further columns.
+    """Mentions by document, system, place and further columns, whatever the order of their rows.
 
     A largest matching takes the first of rows that it cannot tell apart: which one that is, the further columns decide.
     """
@@ -238,7 +238,7 @@ SYSTEMS = "systems"
 
 @dataclass(frozen=True)
 class MentionRows:
-    """What gold and predicted mentions are read as.
+    """Relations of gold and predicted mentions.
 
     Attributes:
         params: The rule of matching, groups and clusters.
@@ -396,7 +396,7 @@ class MentionRows:
         return {"p": of_mentions, "s": self.systems, "d": [*shown, *self.of_documents]}
 
     def _of_mentions(self, source: Source) -> list[str]:
-        """Columns of mentions that are passed on; their key is that of their document."""
+        """Columns of mentions that are passed on; their key is the document's."""
         return [name for name in (*self.taken(source), *(FILE_ORDER if self.in_file_order else ())) if name != "doc_id"]
 
     def is_type(self, group: Grouped) -> bool:
@@ -432,7 +432,7 @@ class MentionRows:
 
 
 def texts_in_words(found: Mapping[str, pl.DataFrame]) -> tuple[str, ...]:
-    """What the texts of equal places, and the places of equal texts, tell of how characters were counted."""
+    """Signs, in texts of equal places and places of equal texts, of how characters were counted."""
     words = []
     for row in found["other"].iter_rows(named=True):
         places = "1 place has" if row["n_places"] == 1 else f"{row['n_places']:,} places have"

@@ -206,7 +206,7 @@ def ascending(values: tuple[float, ...]) -> tuple[float, ...]:
 
 
 def _why_no_column(name: str) -> str | None:
-    """Why a name cannot be that of a grouping column, and what to do; None: it can."""
+    """Why a grouping column cannot have a name, and what to do; None: it can."""
     rename = f"rename it with {as_renaming('my_column', name)}, and write my_column"
     if not name:
         return "it is empty, which no mapping can rename: write the file again with a name for that column"
@@ -233,7 +233,7 @@ def _names_of(item: object, computed: list[dict[str, Any]]) -> object:
 
 
 class StageParameters(BaseModel):
-    """What every stage can be told; stages add their inputs and their own keys.
+    """Parameters of every stage; stages add their inputs and their own keys.
 
     Attributes:
         name: Name of the stage in results; default: its kind.
@@ -470,7 +470,7 @@ class StageParameters(BaseModel):
 
     @property
     def resampling(self) -> Resampling | None:
-        """How the bootstrap draws; None: intervals are those of closed forms."""
+        """How the bootstrap draws; None: intervals have closed forms."""
         return Resampling(self.resamples, self.seed) if self.uncertainty == "bootstrap" else None
 
     @property
@@ -480,7 +480,7 @@ class StageParameters(BaseModel):
 
     @property
     def threshold_values(self) -> tuple[float, ...] | None:
-        """The thresholds in ascending order, with those of operating points; None: they are the scores themselves."""
+        """The thresholds in ascending order, including operating points; None: they are the scores themselves."""
         values = self.thresholds.values() if isinstance(self.thresholds, EvenThresholds) else self.thresholds
         if not isinstance(values, tuple):
             return None

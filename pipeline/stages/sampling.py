@@ -120,7 +120,7 @@ def _worth(group: pl.DataFrame, worth_of: Worth) -> tuple[Floats, Integers]:
 
 
 def _names(group: pl.DataFrame, groups: Sequence[str], number: int) -> list[str]:
-    """What the strata of a group are called in a sheet."""
+    """The names of the strata of a group in a sheet."""
     words = [
         "NULL" if value is None else str(value) for value in (group.select(groups).row(0) if groups and number else ())
     ]
@@ -128,7 +128,7 @@ def _names(group: pl.DataFrame, groups: Sequence[str], number: int) -> list[str]
 
 
 def _possible_names(cells: pl.DataFrame, groups: Sequence[str], worth_of: Worth) -> pl.DataFrame:
-    """What the stratum of each cell may be called in a sheet, by how many strata its group has, and its rows."""
+    """Possible names of the stratum of each cell in a sheet, by the number of strata of its group, and its rows."""
     frames = []
     for group in _by_groups(cells, groups):
         worth, n_rows = _worth(group, worth_of)
@@ -268,7 +268,7 @@ _DIGESTS = 2.0**64  # how many there are
 
 
 class SampleParameters(StageParameters):
-    """What is drawn.
+    """Parameters of drawing rows.
 
     Attributes:
         labelled: The sheet of an earlier draw, after which this one goes on.
@@ -408,7 +408,7 @@ def draw(engine: Engine, params: SampleParameters, asked: Plan) -> tuple[pl.Data
 
 @dataclass(frozen=True)
 class Drawn:
-    """What an earlier draw took of each stratum, all 0 if there was none.
+    """The sizes of an earlier draw by stratum, all 0 if there was none.
 
     Attributes:
         rows: Shape (H,): rows of its sheet.
@@ -511,7 +511,7 @@ def _rows_with_cells(cells: pl.DataFrame, last: pl.Series) -> dict[str, float]:
 def _drawn_before(
     params: SampleParameters, candidates: pl.DataFrame, earlier: pl.DataFrame | None, strata: int
 ) -> Drawn:
-    """What the earlier sheet took of each stratum.
+    """The sizes of the earlier sheet by stratum.
 
     Raises:
         DataError: it repeats an id, or has rows that such a draw would not have drawn.

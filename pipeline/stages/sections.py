@@ -1,4 +1,4 @@
-"""What is said of a stage beside its tables, as data: what `explain` shows, and sentences for a methods section."""
+"""Words about a stage as data: the sections of `explain`, and sentences for a methods section."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Measure:
 
 @dataclass(frozen=True)
 class Evidence:
-    """What `explain` shows of a stage.
+    """The evidence that `explain` shows of a stage.
 
     Attributes:
         measures: Its numbers, the main one first.
@@ -84,7 +84,7 @@ EXPLAINED_ROWS = "explained_rows"
 
 @dataclass(frozen=True)
 class Asked:
-    """What is explained: one number of one group.
+    """The number to be explained: of one group.
 
     Attributes:
         params: The parameters of the stage.

@@ -1,4 +1,4 @@
-"""What every stage is, a plan of counts and tables derived from them, and what its numbers rest on."""
+"""The declaration of a stage: a plan of counts, tables derived from them, and the units of its numbers."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ MOST_POINTS = 200  # of a small curve, about
 
 @dataclass(frozen=True, repr=False)
 class Summary:
-    """What a person sees at the end of a run on a terminal; it shows itself as text.
+    """The summary at the end of a run on a terminal; it shows itself as text.
 
     Attributes:
         headers: Titles of the columns.
@@ -68,7 +68,7 @@ class Summary:
 
     @property
     def legend(self) -> str:
-        """What `DOUBT` means, if one of the cells has it behind limits; else empty."""
+        """The meaning of `DOUBT`, if one of the cells has it behind limits; else empty."""
         words = f"{DOUBT} the interval is doubtful: see the warnings, and interval_quality in the tables"
         if self.on_same_data:
             words = f"{words}; or the threshold was chosen on the same data, so that the number is a little too good"
@@ -329,7 +329,7 @@ def by_influence(units: pl.DataFrame, ratio: float | None) -> pl.DataFrame:
 
 @dataclass(frozen=True)
 class Counted:
-    """What a row of results tells the number of.
+    """A kind of item that a row of results counts.
 
     Attributes:
         noun: What it is, several of them.
@@ -343,7 +343,7 @@ class Counted:
 
 
 def nouns_of(ratios: Iterable[Ratio], counts: Iterable[Counted]) -> dict[str, str]:
-    """What ratios are over, by their names: the noun of what is counted by the outcomes of each."""
+    """The noun of the items that the outcomes of each ratio count, by the name of the ratio."""
     nouns = {frozenset(counted.columns): counted.noun for counted in counts}
     return {ratio.name: nouns[frozenset(ratio.outcomes)] for ratio in ratios}
 
@@ -371,7 +371,7 @@ class Labelled:
 
 @dataclass(frozen=True)
 class SampleSizes:
-    """What the numbers of a stage rest on.
+    """The units and counts that the numbers of a stage rest on.
 
     Attributes:
         nouns: What is independent, several of them, by the column that identifies it; values of other columns are

@@ -1,4 +1,4 @@
-"""What follows from the counts and ratios that a table states: their values, their formulas, what they rest on."""
+"""Values, formulas and sample sizes, as they follow from the counts and ratios that a table states."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def _values(stated: Stated, within: Callable[[str], Any], total: Callable[[str],
 
 
 def measures_of(stated: Stated, table: str) -> tuple[Measure, ...]:
-    """What can be explained of a table: every ratio, with its formula."""
+    """The measures of a table that can be explained: every ratio, with its formula."""
     return tuple(Measure(name, table, (((name, ratio.formula()),),)) for name, ratio in ratios_of(stated).items())
 
 

@@ -251,7 +251,7 @@ class NearAndFar:
 
     @property
     def squares(self) -> tuple[Floats, Floats]:
-        """Variance of the sum of residuals over that of Poisson counts, and the degrees of freedom of that ratio."""
+        """Variance of the sum of residuals relative to Poisson counts, and the degrees of freedom of that ratio."""
         with np.errstate(divide="ignore", invalid="ignore"):
             expected = (self.n_near / self.n_far)[:, None]
         pairs = self.n_near + self.n_far

@@ -27,9 +27,6 @@ if TYPE_CHECKING:
     from .formulas import Numbers
 
 
-# The before/after estimator: from counts of matches and compared pairs to precision, recall and costs.
-
-
 # Sums of matches and compared pairs before and after the event, and what follows from them.
 
 
@@ -67,7 +64,7 @@ class Sides:
 
     @property
     def columns(self) -> tuple[Counts, Counts, Counts, Counts]:
-        """The four counts, those of compared pairs of shape (G, 1)."""
+        """The four counts; compared pairs have shape (G, 1)."""
         return self.m_before, self.m_after, self.n_before[:, None], self.n_after[:, None]
 
 
@@ -177,7 +174,7 @@ def estimated_outcomes(keys: Sequence[str]) -> Outcomes[pl.Expr]:
 
 
 def alerts() -> Outcomes[pl.Expr]:
-    """What a threshold retrieves after the event and what it does not, for capacities; true or false is left open."""
+    """Pairs after the event, retrieved and not, for capacities; whether they are true is left open."""
     retrieved, every = (pl.col(name).cast(pl.Float64) for name in ("m_after", "n_after"))
     nothing = pl.lit(0.0)
     return Outcomes(retrieved, nothing, nothing, every - retrieved)
@@ -292,7 +289,7 @@ def with_estimates(
 def _page(
     sweep: pl.DataFrame, keys: Sequence[str], references: pl.DataFrame, reference_recall: float
 ) -> tuple[Numbers, pl.DataFrame]:
-    """The page of the rows of a sweep, behind which those of the references stand, and the reference of each row."""
+    """The page of the rows of a sweep, with the rows of the references behind them, and the reference of each row."""
     counts = sweep[COUNTS].vstack(references[COUNTS])
     row_numbers = pl.int_range(sweep.height, counts.height)
     numbered = references.select(*keys, pl.col(THRESHOLD).alias("_threshold"), row_numbers.alias("_row"))

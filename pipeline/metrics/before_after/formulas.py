@@ -80,7 +80,7 @@ class Estimate:
         return Column(self.name, "DOUBLE", f"{self.says.format(formula=formula)}; NULL: {self.null}")
 
     def columns(self) -> tuple[Column, ...]:
-        """Its column and those of its limits."""
+        """Its column and the columns of its limits."""
         return (self.column, *(limits_of_share(self.name, self.limits or self.name) if self.scale else ()))
 
 
@@ -222,7 +222,7 @@ class Numbers(dict[str, Any]):
         self._functions, self._only = functions, only
 
     def __missing__(self, name: str) -> Any:  # noqa: ANN401 - as the counts are
-        """What the page states."""
+        """The value that the page states."""
         stated = STATED[name]
         value = value_of(stated.formula, self, self._functions)
         if stated.only:
@@ -324,7 +324,7 @@ class _Rows:
         return self._everywhere(powers)
 
     def above_divisors(self, *products: Mapping[str, int]) -> list[Whole]:
-        """What stands above the divisors of some products, all of one type that has a bit more than the largest."""
+        """The numerators of some products, all of one type that has a bit more than the largest."""
         names = [[name for name, power in powers.items() for _ in range(power)] for powers in products]
         is_wide = max(sum(self.bits[name] for name in factors) for factors in names) + 1 >= _BITS
         return [self._multiplied(factors, is_wide=is_wide) for factors in names]
@@ -407,7 +407,7 @@ class Exact:
         return Exact(self.rows, powers, (reference >= 0) & self.is_defined[reference])
 
     def over_divisors(self, name: str) -> pl.Series:
-        """What stands above its divisors."""
+        """The numerator."""
         (numerator,) = self.rows.above_divisors(self.powers)
         return pl.Series(name, numerator, dtype=pl.Int128)
 
@@ -425,7 +425,7 @@ class Exact:
         return other if isinstance(other, Exact) else self.rows.constant(other)
 
     def _over_divisors(self, other: Exact) -> tuple[dict[str, int], dict[str, int], dict[str, int]]:
-        """What both are over their common divisors, and these."""
+        """Both numerators over their common divisors, and these divisors."""
         names = sorted({*self.powers, *other.powers})
         divisors = {name: min(self.powers.get(name, 0), other.powers.get(name, 0), 0) for name in names}
         inverse = {name: -power for name, power in divisors.items()}
@@ -461,7 +461,7 @@ def _doubles(integers: Whole) -> Floats:
 
 
 def _wide(integers: Whole) -> Whole:
-    """Whole numbers as those of Python."""
+    """Whole numbers as Python integers."""
     return np.array(integers.to_list(), dtype=object) if isinstance(integers, pl.Series) else integers
 
 

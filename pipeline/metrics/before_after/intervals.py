@@ -64,7 +64,7 @@ class _Form:
         ]
 
     def _with(self, value: Floats, *weighed: tuple[Floats | float, _Form]) -> _Form:
-        """Another number, whose derivatives are a weighted sum of those of others (the chain rule)."""
+        """Another number, with derivatives that are a weighted sum of the others' (the chain rule)."""
         by_total = zip(*(form.slopes for _, form in weighed), strict=True)
         weights = [weight for weight, _ in weighed]
         return _Form(value, tuple(sum(w * s for w, s in zip(weights, slopes, strict=True)) for slopes in by_total))
@@ -216,9 +216,6 @@ def resampled(
     for ratio in ratios:
         statistics[ratio.__name__] = taken(_difference(ratio, reference_recall), *counts)
     return statistics
-
-
-# Intervals of the before/after estimates: of single thresholds, of all thresholds together, and of the reference.
 
 
 # The doubt in the recall reference, which is chosen from the same data as everything else.
@@ -471,7 +468,7 @@ class _Limits:
 
     @cached_property
     def _corrected_precision(self) -> Limits:
-        """Limits of 1 - F / H with H = M_a / (N_a - A); the doubt in A is that of log(N_a - A)."""
+        """Limits of 1 - F / H with H = M_a / (N_a - A); the error of A is expressed as the error of log(N_a - A)."""
         totals, jackknifed = self.totals, self.jackknifed
         negatives = totals.n_after - totals.positives
         doubt = self._doubt * (totals.positives**2 / negatives) ** 2
@@ -538,7 +535,7 @@ class _Limits:
 
     @cached_property
     def _rare(self) -> Floats:
-        """What is added to the variance of TP where fewer than ten matches are observed after the event.
+        """The addition to the variance of TP where fewer than ten matches are observed after the event.
 
         The fewer the matches, the closer the variance comes to the value with which t reaches the upper gamma limit of
         the mean of M_a.
@@ -606,7 +603,7 @@ class _Limits:
         return np.minimum(lower, estimate), np.maximum(upper, estimate)
 
     def _f1(self) -> Limits:
-        """Fieller's limits, the upper one with the effective degrees; at the reference from those of precision."""
+        """Fieller's limits, the upper one with the effective degrees; at the reference from the limits of precision."""
         totals, jackknifed = self.totals, self.jackknifed
         halves = [(sums.m_after * sums.gap + sums.tp_reference) / 2 for sums in (totals, jackknifed)]
         # the derivative of F1 by 1 / A, times the denominator of F1

@@ -352,7 +352,7 @@ class LogRatio:
 def placebo_ratio(
     m_far: Counts, m_near: Counts, n_far: Counts, n_near: Counts, *, crossed: Sequence[NearAndFar] = ()
 ) -> LogRatio:
-    """The log rate ratio of the placebo test with its standard error; the arguments are those of `placebo`."""
+    """The log rate ratio of the placebo test with its standard error; takes the arguments of `placebo`."""
     tests = placebo(m_far, m_near, n_far, n_near, confidence=ONE_ERROR, crossed=crossed)
     return LogRatio(tests.log_rate_ratio, (tests.upper - tests.lower) / 2)
 
@@ -415,7 +415,7 @@ def _at_rates(
 def with_bands(
     points: pl.DataFrame, curve: pl.DataFrame, keys: Sequence[str], reference_recall: float = 1.0
 ) -> pl.DataFrame:
-    """Add `precision_over_kappa_lower`, `…_upper` and the same of recall to operating points.
+    """Add `precision_over_kappa_lower`, `…_upper`, and the like for recall, to operating points.
 
     Args:
         points: One row per group and criterion, with `threshold` and the counts.

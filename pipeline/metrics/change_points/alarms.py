@@ -1,4 +1,4 @@
-"""What alarms come to at every threshold: which detect something, which repeat, which are false, how early they come.
+"""Outcomes of alarms at every threshold: which detect something, which repeat, which are false, how early they come.
 
 At a threshold every alarm that counts does one of three things:
 
@@ -59,7 +59,7 @@ Bools: TypeAlias = "NDArray[np.bool_]"
 
 @dataclass(frozen=True)
 class AlarmRule:
-    """What detects, and what becomes of repeats.
+    """The rule of detection, and the treatment of repeats.
 
     Attributes:
         added: What every prediction adds to the true positives, from true points, predictions, zones and scores.
@@ -116,7 +116,7 @@ class Alerts:
 
 @dataclass(frozen=True)
 class Final:
-    """What becomes of predictions where all of them count.
+    """Outcomes of predictions where all of them count.
 
     Attributes:
         kept: Numbers of those that are no repeat within the cooldown, shape (K,).
@@ -157,7 +157,7 @@ class Counted:
 
 
 def counted(truth: Incidents, predictions: Points, rule: AlarmRule, score: Floats | None) -> Counted:
-    """What every prediction adds to the counts at its own score.
+    """The addition of every prediction to the counts at its own score.
 
     Scores are finite; without, all predictions enter together.
     """
@@ -206,7 +206,7 @@ def changes_by_score(
 
 
 def final(counts: Counted, rule: AlarmRule, kept: Ints) -> Final:
-    """What remains where all predictions count: first alarms are those that no other overtakes.
+    """Outcomes where all predictions count: the first alarms are those that no other overtakes.
 
     Counts are those of the kept predictions, which have these numbers among all.
     """
@@ -264,7 +264,7 @@ class Levels:
 
 @dataclass(frozen=True)
 class Kept:
-    """What is kept in some states.
+    """Predictions kept in some states.
 
     Attributes:
         state: Number of the state, shape (N,), in order.
@@ -324,7 +324,7 @@ class Chains:
             width *= 2
 
     def every(self, levels: Levels, beside: Ints) -> Iterator[Kept]:
-        """What is kept in every state, about a million kept predictions at a time.
+        """Predictions kept in every state, about a million at a time.
 
         O(kept · log n), kept being the sum over all states, and n the number of predictions of a series. Beside, shape
         (S,), is how many other rows each state needs, for the size of a batch.
@@ -340,7 +340,7 @@ class Chains:
             start = stop
 
     def kept(self, levels: Levels, states: Ints) -> Kept:
-        """What is kept in some states, which are numbers in order."""
+        """Predictions kept in some states, which are numbers in order."""
         state, series, level = states, levels.series[states], levels.level[states]
         at = np.searchsorted(self._predictions.series, series, side="left")
         end = np.searchsorted(self._predictions.series, series, side="right")
@@ -453,7 +453,7 @@ class _States:
         self._first_truth, self._stop_truth = sides
 
     def changed(self, chains: Chains, level: Ints) -> Iterator[Kept]:
-        """What is kept in the states that keep a prediction of their own level; the others keep what was kept above."""
+        """Predictions kept in the states that keep one of their own level; the others keep the same as above."""
         for kept in chains.every(self._levels, self._stop_truth - self._first_truth):
             is_changed = np.zeros(len(self._levels.series), dtype=np.bool_)
             is_changed[kept.state[level[kept.prediction] == self._levels.level[kept.state]]] = True
@@ -461,7 +461,7 @@ class _States:
             yield Kept(kept.state[rows], kept.prediction[rows])
 
     def changes(self, kept: Kept) -> tuple[Changes, Alerts]:
-        """What changes in some states, which follow those that were asked for before."""
+        """Changes in some states, which follow the states that were asked for before."""
         n_before = min(1, len(self._latest.state))  # the latest state is there again, to be compared with
         state = np.concatenate([self._latest.state, kept.state])
         prediction = np.concatenate([self._latest.prediction, kept.prediction])

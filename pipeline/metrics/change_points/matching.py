@@ -18,9 +18,6 @@ if TYPE_CHECKING:
     from .windows import Margin, Positions, Windows
 
 
-# Sorting the points of many series, together with their scores, as one sort of packed integers.
-
-
 # True positives among predicted points within a margin of true points, under each of the rules in use.
 #
 # Each rule returns what every prediction *adds* to the true positives when predictions enter by descending score. TP(v)
@@ -345,7 +342,7 @@ class _GreedyMatching:
         self._prediction_order = prediction_order
 
     def added(self, score: Floats | None) -> Ints:
-        """What every prediction adds to the true positives when predictions enter by descending score."""
+        """The addition of every prediction to the true positives when predictions enter by descending score."""
         added = np.zeros(len(self._predictions.position), dtype=np.int64)
         scores = scores_of(self._predictions, score)
         for true_points, candidates in _components_by_size(self._windows):
@@ -396,7 +393,7 @@ class _GreedyMatching:
         return np.asarray(np.abs(self._predictions.position[candidates] - self._truth.position[chooser]))
 
     def _added_with_repeats(self, choosers: Ints, candidates: Ints, entering: Ints) -> Ints:
-        """What predictions add, in the order in which they enter, in components where some share a position.
+        """Additions of predictions, in the order in which they enter, in components where some share a position.
 
         Of the predictions at one position only the earliest in the input is a candidate, and a prediction that enters
         later can take over that role. The true positives are therefore counted anew after each entry.

@@ -34,9 +34,6 @@ if TYPE_CHECKING:
     from ..uncertainty.jackknife import Floats
 
 
-# Two systems on the same units: tests of differences, and matchers compared without gold labels.
-
-
 # Two matchers on the same events, without gold labels: differences of precision, recall and F1.
 
 
@@ -205,7 +202,7 @@ class PairedT(PairedTest):
 
     @property
     def student(self) -> Student:
-        """What Student's t says of the difference; without a standard error where there is no statistic."""
+        """The inference by Student's t; without a standard error where there is no statistic."""
         degrees = self.n_units - 1.0 if math.isnan(self.degrees) else self.degrees
         return Student(self.difference, self.error, degrees)
 

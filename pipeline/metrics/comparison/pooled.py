@@ -37,7 +37,7 @@ _LARGEST_TO_SQUARE = 1e140  # values up to here can be squared and summed withou
 
 
 class Inference(Protocol):
-    """What is known of a difference: its interval, and p-values of hypotheses about it that agree with the interval."""
+    """Inference about a difference: its interval, and p-values of hypotheses that agree with the interval."""
 
     def limits(self, confidence: float) -> tuple[float, float]:
         """Return the interval with equal tails."""
@@ -313,7 +313,7 @@ class _Side:
 
 @np.errstate(divide="ignore", invalid="ignore")
 def _scales(estimates: Estimates) -> NDArray[np.int64]:
-    """The scale of each number: that of shares, else the one on which its interval is the most symmetric."""
+    """The scale of each number: of shares, else the one on which its interval is the most symmetric."""
     value, lower, upper = estimates.value, estimates.lower, estimates.upper
     skews = [
         np.log((np.log1p(-value) - np.log1p(-upper)) / (np.log1p(-lower) - np.log1p(-value))),
@@ -398,9 +398,6 @@ def _solved(shape: tuple[int, ...], room: Callable[[Floats], Floats]) -> Floats:
         has_room = room(middle) > 0
         low, high = np.where(has_room, middle, low), np.where(has_room, high, middle)
     return np.asarray((low + high) / 2)
-
-
-# Pooled precision, recall and F1 of two systems: differences and ratios with standard errors, of units or clusters.
 
 
 # Units that lie in clusters, such as queries that are copies of each other: what stands in their place in tests.
@@ -567,7 +564,7 @@ def denominators(counts: Floats) -> Floats:
 
 
 def _fractions(tp: Floats, fp: Floats, fn: Floats) -> list[tuple[Floats, Floats]]:
-    """What is divided by what, for precision, recall and F1."""
+    """Numerator and denominator of precision, recall and F1."""
     return [RATIO_OF[name].fraction({"tp": tp, "fp": fp, "fn": fn}) for name in RATIOS]
 
 

@@ -221,7 +221,7 @@ def skewness_error(count: int) -> float:
 
 @dataclass(frozen=True)
 class BootstrapT:
-    """What the three corrections together say of a mean, or of a difference of means; see the head of this file.
+    """The three corrections combined for a mean, or for a difference of means; see the head of this file.
 
     Attributes:
         student: The estimate, its standard error and degrees of freedom.
@@ -238,7 +238,7 @@ class BootstrapT:
         return self.student.statistic(value)
 
     def limits(self, confidence: float) -> tuple[float, float]:
-        """Return the smallest interval that holds those of all three; nan where a limit is infinite."""
+        """Return the smallest interval that holds all three; nan where a limit is infinite."""
         centre, error = self.student.estimate, self.student.error
         if math.isnan(error):
             return math.nan, math.nan

@@ -26,9 +26,6 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
 
-# Average precision: ranks of relevant documents, its mean over ties, and its moments under random selection.
-
-
 # Ranks of a few selected documents in their rankings, from one pass over all documents, in blocks of any order.
 #
 # No ranking is sorted. Only the selected documents are sorted beforehand. For every document, a binary search, carried
@@ -119,7 +116,7 @@ class RankCounter:
         return _search(self._first_of_tie[tie], self._first_of_tie[tie + 1], before)
 
     def before(self) -> NDArray[np.int64]:
-        """Number of documents above each selected one, shape (selected,); those of its tie count only by name."""
+        """Number of documents above each selected one, shape (selected,); tied ones count by name only."""
         above = np.cumsum(self._gaps)
         number = np.arange(len(self._ranking_index), dtype=np.int64)
         first_gap = self._firsts[self._ranking_index].astype(np.int64) + self._ranking_index

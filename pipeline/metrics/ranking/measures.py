@@ -359,7 +359,7 @@ def reciprocal_ranks(ties: Ties, above: Floats, count: int, deepest: float = np.
 
 
 def _preferences(ties: Ties, above: Floats, judged: Judged) -> Floats:
-    """What the relevant documents of each tie contribute to bpref times R.
+    """The contribution of the relevant documents of each tie to bpref times R.
 
     Of the b nonrelevant documents in its tie, a relevant document has 0 … b above it, each number equally likely.
     """
@@ -581,7 +581,7 @@ def _judged(measure: RankingMeasure, rankings: GradedRankings) -> Floats:
 
 
 def _ndcg(measure: RankingMeasure, rankings: GradedRankings) -> Floats:
-    """DCG over that of the judged documents in the best order, each down to k (Järvelin and Kekäläinen 2002).
+    """DCG relative to the best order of the judged documents, each down to k (Järvelin and Kekäläinen 2002).
 
     DCG = Σ gain / log2(1 + rank), the gain being the relevance, or 2 to the power of it, less 1 (Burges et al. 2005).
     A tie whose gains sum to G adds G / g Σ_{i=1…c} 1 / log2(1 + N + i).

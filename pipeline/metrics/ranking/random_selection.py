@@ -31,9 +31,6 @@ if TYPE_CHECKING:
     from ..uncertainty.jackknife import Floats
 
 
-# The distribution of average precision under random selection, from a grid and a shifted lognormal.
-
-
 # The shifted lognormal distribution with a given skewness.
 
 
@@ -121,7 +118,7 @@ def sums(cells: int) -> Floats:
 
 
 def _cells(ranks: int) -> int:
-    """Number of cells down to the smallest sum above 0, which is that of one hit at the last rank."""
+    """Number of cells down to the smallest sum above 0, of one hit at the last rank."""
     return math.ceil(math.log(HITS * ranks) / STEP) + 2
 
 

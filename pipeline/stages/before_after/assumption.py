@@ -373,7 +373,7 @@ def _smallest(tests: pl.DataFrame, keys: list[str]) -> pl.DataFrame:
 
 
 def warnings(tables: Mapping[str, pl.DataFrame]) -> Iterator[str]:
-    """What speaks against the assumption, or why it was not tested for the total."""
+    """Warnings that speak against the assumption, or why it was not tested for the total."""
     joint, level = _joint(tables), _level(tables)
     if joint is not None and joint["p_value"] is None:
         yield f"it was not tested {EQUAL_RATES}, as these numbers assume: {UNTESTED[joint['undefined']]}"
@@ -399,7 +399,7 @@ def warnings(tables: Mapping[str, pl.DataFrame]) -> Iterator[str]:
 
 
 def verdict(tables: Mapping[str, pl.DataFrame]) -> str:
-    """What the tests say of the assumption, for the summary; empty when it could not be tested."""
+    """The verdict of the tests on the assumption, for the summary; empty when it could not be tested."""
     joint, trend, level = _joint(tables), _trend_in_words(tables), _level(tables)
     if joint is not None and joint["p_value"] is not None:
         if joint["p_value"] < level or trend:
@@ -424,7 +424,7 @@ def _level(tables: Mapping[str, pl.DataFrame]) -> float:
 
 
 def _advice(log_rate: float | None) -> str:
-    """What to do about rates that differ, by the side that is higher."""
+    """Advice on rates that differ, by the side that is higher."""
     if log_rate is None:
         return "look at before_after_lags"
     return NEAR_IS_HIGHER if log_rate > 0 else FAR_IS_HIGHER
@@ -545,7 +545,7 @@ def doubtful(tables: Mapping[str, pl.DataFrame]) -> str | None:
 
 
 def verdict_on_reference(tables: Mapping[str, pl.DataFrame]) -> str:
-    """What the summary says of a doubtful reference; empty where it is not doubtful."""
+    """The verdict on a doubtful reference, for the summary; empty where it is not doubtful."""
     row = _reference(tables)
     return "" if row is None or not _is_doubtful(row) else "This depends on the recall reference: see the warnings."
 

@@ -76,7 +76,7 @@ if TYPE_CHECKING:
 
 
 class _Known(TypedDict):
-    """What is known of the recall reference: arguments of `intervals`."""
+    """The recall reference as known from the data: arguments of `intervals`."""
 
     reference: int | None
     reference_recalls: tuple[float, ...]
@@ -189,7 +189,7 @@ def with_intervals(
 
 
 def with_design_effects(points: pl.DataFrame, cube: Cube, *, wanted: bool) -> pl.DataFrame:
-    """Operating points with `design_effect`: the variance of the false positive rate over that of independent pairs.
+    """Operating points with `design_effect`: the variance of the false positive rate relative to independent pairs.
 
     Kish (1965): V / (FPR (1 - FPR) / N_b), V being the jackknife variance over events, or over both parents with the
     correlation of days. NULL where V or its divisor is not known or 0.
@@ -242,7 +242,7 @@ def with_safe_limits(curve: pl.DataFrame, cube: Cube, params: BeforeAfterParamet
 
 
 def _known(group: EstimatedGroup, params: BeforeAfterParameters) -> _Known:
-    """What is known of the reference of a group."""
+    """The reference of a group, as known from the data."""
     reference = params.recall_reference
     return {"reference": group.reference, "reference_recalls": reference.recalls, "choice": reference.choice}
 
@@ -495,7 +495,7 @@ class Strata:
         relations: Mapping[str, str] | None = None,
         of_others: Sequence[str] = (),
     ) -> exp.Query:
-        """Rows with the texts of their values: those of the event, and those of inputs other than events."""
+        """Rows with the texts of their values: of the event's columns, and of columns of other inputs."""
         events = [column(grouped.name) for grouped in self.columns if grouped.source == "events"]
         of_articles = [column(grouped.name) for grouped in self.columns if grouped.source in of_others]
         times = [column(COLUMNS_OF_TIME[name]) for name in self.of_time]

@@ -1,4 +1,4 @@
-"""What counting starts from: the pairs that take part, their lags, the pairs that are compared, and single events."""
+"""The basis of counting: the pairs that take part, their lags, the pairs that are compared, and single events."""
 
 from __future__ import annotations
 
@@ -215,7 +215,7 @@ def lags_and_window(lag: Lag, bounds: Mapping[str, float]) -> Iterator[str]:
 
 
 def remedies(lag: Lag, bounds: Mapping[str, float]) -> dict[str, str]:
-    """What to do where all pairs lie outside the window, as far as the lags tell."""
+    """Remedies where all pairs lie outside the window, as far as the lags tell."""
     hint = next(lags_and_window(lag, bounds), None)
     return {} if hint is None else {"outside_window": f"{hint[0].upper()}{hint[1:]}."}
 
@@ -225,7 +225,7 @@ def _is_near(value: float, other: float) -> bool:
 
 
 def strictest_precision(curve: pl.DataFrame) -> str | None:
-    """What it means that strict thresholds retrieve less after the event than before it; None where they do not.
+    """A warning that strict thresholds retrieve less after the event than before it; None where they do not.
 
     Args:
         curve: The estimates of one group.
@@ -242,7 +242,7 @@ def strictest_precision(curve: pl.DataFrame) -> str | None:
 
 
 def one_sided(curve: pl.DataFrame) -> str | None:
-    """What it means that all matches lie on one side of their events; None where they do not, or are few.
+    """A warning that all matches lie on one side of their events; None where they do not, or are few.
 
     Args:
         curve: The estimates of one group.
@@ -314,7 +314,7 @@ class Lag:
 
     @property
     def words(self) -> str:
-        """What it is taken from."""
+        """Its origin in words."""
         return self.column or f"{self.article_time}.article_time - {self.event_time}.event_time"
 
     @property

@@ -1,4 +1,4 @@
-"""What people found, beside the estimate without labels: gold pairs, and matches of an audit or of a sheet."""
+"""People's findings beside the estimate without labels: gold pairs, and matches of an audit or of a sheet."""
 
 from __future__ import annotations
 
@@ -161,7 +161,7 @@ NAMES = ("precision_difference", "precision_difference_lower", "precision_differ
 def gold_table(
     curve: pl.DataFrame, counts: Mapping[str, pl.DataFrame], cube: Cube, params: BeforeAfterParameters
 ) -> pl.DataFrame:
-    """The table `before_after_gold`: counts, ratios, and the estimated precision less that of gold pairs.
+    """The table `before_after_gold`: counts, ratios, and the estimated precision less the precision of gold pairs.
 
     Both of these come from the same events, so the jackknife leaves out an event's pairs and its gold pairs together.
     The difference is NULL at the level of articles, without replicates, and where one of the two is undefined.
@@ -223,7 +223,7 @@ def _difference(group: EstimatedGroup, gold: pl.DataFrame, params: BeforeAfterPa
 
 
 def _less_gold(sums: Sums, tp: Floats, fp: Floats) -> Floats:
-    """Estimated precision minus that of the gold pairs; nan where one of them is undefined."""
+    """Estimated precision minus the precision of gold pairs; nan where one of them is undefined."""
     with np.errstate(divide="ignore", invalid="ignore"):
         difference = sums.identified_precision - tp / (tp + fp)
     return np.where(np.isfinite(difference), difference, np.nan)
@@ -482,7 +482,7 @@ def _columns(name: str, precision: AuditedPrecision, *, is_given: bool = True) -
 
 
 def _prediction(group: EstimatedGroup, params: BeforeAfterParameters) -> tuple[Prediction | None, Reason | None]:
-    """What the matches before the event let expect, or why that is not known."""
+    """The precision that matches before the event let expect, or why it is not known."""
     if params.uncertainty == "none":
         return None, "none"
     if not group.counts.within_budget() or group.rows.height > MOST_THRESHOLDS:
@@ -508,7 +508,7 @@ _DESIGN = ("probability", "stratum")
 
 
 def is_sheet(audited: Source) -> bool:
-    """Whether labels are those of a sheet: with `label`, or with what says how it was drawn."""
+    """Whether labels come from a sheet: with `label`, or with columns that say how it was drawn."""
     return audited.has("label") or is_designed(audited)
 
 
@@ -672,7 +672,7 @@ class Designed:
 
     @classmethod
     def of(cls, counts: Mapping[str, pl.DataFrame], params: BeforeAfterParameters) -> Designed:
-        """What the count tables hold."""
+        """The counts in the tables of a run."""
         judged = counts[JUDGED]
         frames = [
             judged.select(*grouping.columns, "score", "is_match", "stratum", "relative").with_columns(

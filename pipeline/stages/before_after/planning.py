@@ -1,4 +1,4 @@
-"""What before_after asks of an engine, from its inputs and parameters to its relations and counts."""
+"""The plan of before_after: from its inputs and parameters to its relations and counts."""
 
 from __future__ import annotations
 
@@ -259,13 +259,13 @@ class Resolved:
 
     @cached_property
     def strata(self) -> Strata:
-        """What the false positive rate is adjusted for."""
+        """The columns that the false positive rate is adjusted for."""
         sources = (source for source in (self.pairs, self.events, self.articles) if source is not None)
         return groups.resolve_strata(self.params.strata, {source.name: source for source in sources}, self.compared)
 
     @cached_property
     def groups_and_strata(self) -> tuple[Grouped, ...]:
-        """The grouping columns and those of the strata, each once."""
+        """The columns of groups and strata, each once."""
         return tuple(dict.fromkeys((*self.by, *self.strata.columns)))
 
     @cached_property
@@ -319,7 +319,7 @@ class Resolved:
         }
 
     def _lacking_of_timelines(self) -> Iterator[str]:
-        """What timelines need and the run does not have."""
+        """Data that timelines need and the run lacks."""
         if self.params.window is None:
             yield "the window"
         if not has(self.events, "event_time"):
@@ -341,7 +341,7 @@ class Resolved:
 
     @property
     def independent(self) -> str:
-        """What is independent, in words: events, or their clusters, and the second parent of pairs."""
+        """The independent units in words: events, or their clusters, and the second parent of pairs."""
         second = [] if self.crossing is None else [self.crossing.parent]
         return " and ".join([self.params.first_cluster or "event_id", *second])
 
@@ -483,7 +483,7 @@ class Matchers:
         return statement("before_after/pairs_of_matchers", {"used_pairs": columns, "matchers": self.columns})
 
     def frames(self) -> dict[str, exp.Query]:
-        """What `repeated` needs."""
+        """The frames that `repeated` needs."""
         return {MATCHERS: statement("before_after/known_matchers", self.columns)} if self else {}
 
     def known(self, segment: Sequence[str]) -> list[str]:
@@ -604,7 +604,7 @@ def used_pairs(
 
 
 def key_of_pair(run: Resolved, groups: Sequence[Grouped]) -> tuple[str, ...]:
-    """What a pair may occur once for: its event and article, and its groups; for an audit it occurs once at all."""
+    """The key that a pair may have once: event, article and groups; for an audit, event and article."""
     if run.params.audit is not None:
         return PAIR
     return (*PAIR, *(grouped.name for grouped in groups if grouped.source == "pairs"))

@@ -33,7 +33,7 @@ OF_MATCHES = ("pairs", "events", "articles", "window", "compared", "thresholds",
 
 
 class MatchesToSample(SampleParameters, BeforeAfterParameters):
-    """What is drawn of matches after their event, and what tells which pairs these are."""
+    """Parameters of drawing matches after their event, and of the pairs that they are of."""
 
     source: ClassVar[str] = PAIRS.name
     key: ClassVar[tuple[str, ...]] = PAIR

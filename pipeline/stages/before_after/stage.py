@@ -415,7 +415,7 @@ def _row_of_reference(asked: Asked) -> dict[str, Any] | None:
 
 
 def _quantities(asked: Asked) -> dict[str, float]:
-    """What the recall reference of the group says: true positives and false positive rate there, and recall."""
+    """The recall reference of the group: true positives and false positive rate there, and recall."""
     row = _row_of_reference(asked)
     if row is None:
         return {}

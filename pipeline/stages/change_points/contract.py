@@ -227,7 +227,7 @@ _UNIT = "in the unit of the positions, hours for times"
 
 
 def _swept(name: str, meaning: str = "", *, is_shown: bool = True) -> Count:
-    """A count of alarms: those of the bins, and of the predictions that count at every threshold."""
+    """A count of alarms: of the bins, and of the predictions that count at every threshold."""
     return Count(name, meaning, within=name, total=f"{name}_always", is_shown=is_shown)
 
 

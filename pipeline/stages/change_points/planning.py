@@ -1,4 +1,4 @@
-"""What change_points asks of an engine: inputs checked, relations, and the plan."""
+"""The plan of change_points: inputs checked, and relations."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def _grouping_columns(params: ChangePointsParameters, inputs: Inputs) -> tuple[G
 
 
 def _kind_of_positions(params: ChangePointsParameters, inputs: Inputs) -> str:
-    """What the positions are, the same on both sides."""
+    """The kind of the positions, the same on both sides."""
     source_by_kind = {}
     for source, name in positions(inputs, params):
         field = source.contract.field(name)
@@ -609,7 +609,7 @@ def _unmarked(frames: Mapping[str, pl.DataFrame]) -> tuple[str, ...]:
 
 
 def _warnings(inputs: Inputs, by: Sequence[Grouped], kind: str) -> Iterator[str]:
-    """What the user should know before the numbers are used."""
+    """Warnings that the user should know before the numbers are used."""
     yield from doubtful_groups(inputs.given, by)
     if inputs.predictions.has("score"):
         yield from doubtful_scores(inputs.predictions)

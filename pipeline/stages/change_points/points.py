@@ -438,7 +438,7 @@ class AlarmMatcher:
         score: NDArray[np.float64] | None,
         final: Final,
     ) -> tuple[pl.DataFrame, pl.DataFrame]:
-        """What becomes of every prediction where all count, and for incidents that last their first alarms."""
+        """The outcome of every prediction where all count, and the first alarms of incidents that last."""
         size, kept = len(predictions.position), final.kept
         status = np.full(size, MERGED, dtype=np.int8)
         repeats = REPEAT if self.ignores_repeats else FALSE

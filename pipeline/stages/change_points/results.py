@@ -1,4 +1,4 @@
-"""What follows from the counts of change_points: curve, areas, alarms, and single runs."""
+"""The results of change_points: curve, areas, alarms, and single runs."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ AREA_NAMES = ("average_precision", "pr_auc", "pr_auc_roerich")
 
 
 def derive(params: ChangePointsParameters, counts: Mapping[str, pl.DataFrame]) -> dict[str, pl.DataFrame]:
-    """The tables of change_points; those of single runs and matches follow."""
+    """The tables of change_points; tables of single runs and matches follow."""
     in_time = IN_TIME in counts
     cube = Cube.of(counts["counts"], None, params.threshold_values, params.boundary, in_time=in_time)
     keys, names = list(cube.keys), [column.name for column in CURVE]

@@ -109,7 +109,7 @@ class _Values:
 
     @property
     def contributions(self) -> tuple[Floats, Floats]:
-        """What is independent, with the means of the units as its means."""
+        """The independent clusters, with the means of their units."""
         return self.units if self.clusters is None else self._of_both(self.clusters.contributions)
 
     @property
@@ -139,7 +139,7 @@ class _Values:
 
     @property
     def factor(self) -> float:
-        """By which the variance of the difference exceeds that of independent units."""
+        """The factor by which the variance of the difference exceeds that of independent units."""
         return float(over_time(differences(*self.contributions)).factor) if self.in_time else 1.0
 
 
@@ -301,7 +301,7 @@ def _test_of_ratio(test: Test, student: Student, p_value: float) -> MadeTest:
 
 
 def _pooled(pair: PairOfSystems, head: Row, values: tuple[float, float], student: Student, ratio: Ratio) -> Row:
-    """What all tests of a ratio of all counts share."""
+    """The common part of all tests of a ratio of all counts."""
     n_units: int = head[N_CLUSTERS] if N_CLUSTERS in head else head["n_units"]
     undefined = undefined_of_pooled(min(n_units, _FEWEST_UNITS), student)
     detectable = _detectable(pair, student.error * math.sqrt(n_units), n_units)
@@ -400,7 +400,7 @@ def _unpaired_test_of_means(
 
 
 def _factor(in_time: Student, independent: Student) -> float:
-    """By which the variance of a difference exceeds that of independent units; 1 without a spread."""
+    """The factor by which a variance exceeds that of independent units; 1 without a spread."""
     return (in_time.error / independent.error) ** 2 if independent.error > 0 and in_time.error > 0 else 1.0
 
 
@@ -527,7 +527,7 @@ def are_times(values: pl.Series) -> bool:
 
 @dataclass(frozen=True)
 class _Columns:
-    """What the units hold beside their keys.
+    """The columns of the units beside their keys.
 
     Attributes:
         values: One value per unit, by metric.

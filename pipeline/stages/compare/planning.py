@@ -1,4 +1,4 @@
-"""What compare asks of an engine, and of which units its numbers are shown to come."""
+"""The plan of compare, and the units that its numbers are shown to come from."""
 
 from __future__ import annotations
 
@@ -230,7 +230,7 @@ class _Planner:
             yield _missing_units_check(self.units, [name for name in keys if name != "system"])
 
     def _warnings(self) -> Iterator[str]:
-        """What is asked for and cannot be made."""
+        """Warnings of results that are asked for and cannot be made."""
         params, asked = self.params, self.params.are_tests_asked
         for kind, names in self._kinds():
             tests = fitting(kind, paired=params.paired)

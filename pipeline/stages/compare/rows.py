@@ -274,7 +274,7 @@ class ComparedMetric:
 
 @dataclass(frozen=True)
 class PairOfSystems:
-    """What is the same in all rows of a pair.
+    """The common part of all rows of a pair.
 
     Attributes:
         params: The parameters of the stage.
@@ -522,7 +522,7 @@ def is_unadjusted(shown: pl.DataFrame) -> bool:
 
 
 def key_of_pair(row: Mapping[str, Any]) -> tuple[object, ...]:
-    """What tells a pair, metric and group from the others."""
+    """The key of a pair, metric and group."""
     names = grouping_columns(list(row))
     return (row[GROUPING.name], *(row[name] for name in names), row["metric"], row["system_a"], row["system_b"])
 
@@ -608,7 +608,7 @@ def _clearest(largest: Row, rows: pl.DataFrame) -> str:
 
 
 def _chance(row: Row, rows: pl.DataFrame) -> str:
-    """What the p-value of the largest of some differences is, which was chosen among them."""
+    """The p-value of the largest of some differences, which was chosen among them."""
     if row["p_adjusted"] is None:
         return f"no p-value: {row['undefined'] or 'it has no test'}"
     if is_unadjusted(rows) and rows.height > 1:

@@ -713,14 +713,14 @@ def _limited(row: Mapping[str, Any], name: str) -> str:
 
 
 def _within_margin(claims: Mapping[str, Mapping[str, Any]]) -> str:
-    """What is shown of a pair within its margin."""
+    """A pair within its margin, as it is shown."""
     words = {"equivalent": "equivalent", "a_not_worse": "first not worse", "b_not_worse": "second not worse"}
     shown = [word for claim, word in words.items() if claims.get(claim, {}).get("holds")]
     return shown[0] if shown else "not shown" if claims else "–"
 
 
 def _chosen(shown: pl.DataFrame) -> Iterator[str]:
-    """What the value of the best system is not, where several have the same units."""
+    """A caveat on the value of the best system, where several have the same units."""
     same = shown.join(different_units(shown), on=["metric", "system_a", "system_b"], how="anti", nulls_equal=True)
     systems = same.unpivot(["system_a", "system_b"], index="metric", value_name="system")
     most = systems.group_by("metric").agg(pl.col("system").n_unique())["system"].max() or 0

@@ -168,7 +168,7 @@ def _sums(block: pl.DataFrame, bins: Ints, grouping: Grouping, thresholds: _Thre
 
 
 def _groups(block: pl.DataFrame, grouping: tuple[str, ...]) -> tuple[pl.DataFrame | None, Ints]:
-    """The groups of a block, and the number of that of every row."""
+    """The groups of a block, and the number of every row's group."""
     if not grouping:
         return None, np.zeros(block.height, dtype=np.int64)
     labels = block.select(grouping).unique(maintain_order=True)
@@ -626,7 +626,7 @@ class JudgedScores:
 
     @classmethod
     def of(cls, params: EntityRecognitionParameters, counts: Mapping[str, pl.DataFrame]) -> JudgedScores:
-        """What the frames of the plan say."""
+        """The judged documents, from the frames of the plan."""
         ids = counts["document_ids"].to_series(0).alias("doc_id").to_frame()
         drawn = ids.join(counts[DESIGN], on="doc_id", how="left", maintain_order="left")
         sizes = counts[SIZES]["n_documents"].to_numpy().astype(np.float64)

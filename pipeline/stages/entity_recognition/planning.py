@@ -1,4 +1,4 @@
-"""What entity_recognition asks of an engine: mentions matched, and what became of each."""
+"""The plan of entity_recognition: mentions matched, and the outcome of each."""
 
 from __future__ import annotations
 

@@ -336,7 +336,7 @@ def best_rows(scores: pl.DataFrame) -> pl.DataFrame:
 
 
 def best_on_other_data(tables: Mapping[str, pl.DataFrame], scores: pl.DataFrame) -> pl.DataFrame:
-    """`best_rows` of some averages, those of all mentions with what their choice gives on other data."""
+    """`best_rows` of some averages; for averages of all mentions, with the result of their choice on other data."""
     best, points = best_rows(scores), tables["entity_recognition_operating_points"]
     is_micro = pl.col("average") == "micro"
     beside = beside_best(best, points)

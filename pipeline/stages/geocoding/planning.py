@@ -1,4 +1,4 @@
-"""What geocoding asks of an engine: coordinates checked, places aligned, distances counted and measured."""
+"""The plan of geocoding: coordinates checked, places aligned, distances counted and measured."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ _FLAGS = ("is_gold", "is_predicted")
 
 
 def _numbered(predicted: pl.DataFrame, params: GeocodingParameters) -> pl.DataFrame:
-    """Candidates in an order that does not depend on that of the rows, with the number of their mention."""
+    """Candidates with the number of their mention, in an order that does not depend on the order of the rows."""
     keys = [name for name in (DOCUMENT, SYSTEM, *SPAN) if name in predicted.columns]
     if "text" in params.needs():  # the number of the text, until that of the mention takes its place
         predicted = predicted.with_columns(text_numbers(predicted["text"]).alias("_mention"))
@@ -450,7 +450,7 @@ def _checks(params: GeocodingParameters, places: AlignedPlaces | MentionRows) ->
 
 
 def _looks(places: AlignedPlaces | MentionRows) -> Iterator[CrossCheck | Roles | UnmappedId]:
-    """What the rows tell of mentions that are counted twice, together, or as independent ones."""
+    """Looks for mentions that are counted twice, together, or as independent ones."""
     yield pooled_systems(places.predicted, places.by)
     if isinstance(places, MentionRows):
         yield from places.cross_checks()

@@ -1,1 +1,1 @@
-"""Rankings of documents with judged relevance: measures of every query, beside those of random selection."""
+"""Rankings of documents with judged relevance: measures of every query, beside random selection."""

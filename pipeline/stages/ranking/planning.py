@@ -1,4 +1,4 @@
-"""What ranking asks of an engine, and the measures of its ranked lists."""
+"""The plan of ranking, and the measures of its ranked lists."""
 
 from __future__ import annotations
 
@@ -208,7 +208,7 @@ def _judged_of(rankings: pl.DataFrame, judged: pl.DataFrame, key: Sequence[str])
 
 
 def _added_up(ties: Ties, grades: Grades) -> Grades:
-    """The judged documents of every ranking, of those of its ties."""
+    """The judged documents of every ranking, added up over its ties."""
     columns = {_ROW: ties.ranking[grades.of], RELEVANCE: grades.relevance, N_DOCUMENTS: grades.number}
     return _grades(pl.DataFrame(columns))
 
@@ -286,7 +286,7 @@ class Lists:
 
     @property
     def _of_judgements(self) -> list[str]:
-        """What tells judgements apart, beside the query."""
+        """The columns that tell judgements apart, beside the query."""
         return [] if self.judged_apart else list(self.of_ranking)
 
     def _with_judgements(self, rankings: pl.DataFrame, queries: pl.DataFrame, counting: pl.DataFrame) -> pl.DataFrame:
@@ -492,7 +492,7 @@ class _Planner:
         return tuple(each for each in (self.ranking, self.relevance) if each is not None)
 
     def _cluster_of(self, source: Source) -> list[str]:
-        """The column of the clusters and that of their order, if this input has them."""
+        """The columns of the clusters and of their order, if this input has them."""
         if self.cluster is None or self.cluster.source != source.name:
             return []
         return list(dict.fromkeys([cluster_name(self.cluster.column), *([] if self.order is None else [self.order])]))

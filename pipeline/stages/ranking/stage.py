@@ -118,7 +118,7 @@ def derive(params: RankingParameters, counts: Mapping[str, pl.DataFrame]) -> dic
 
 
 def _measured(params: RankingParameters, lists: pl.DataFrame) -> pl.DataFrame:
-    """Ratios of every ranking; those of a query without a relevant document as the parameters say."""
+    """Ratios of every ranking; for a query without a relevant document as the parameters say."""
     relevant, retrieved = pl.col("n_relevant"), pl.col("n_retrieved")
     ratios = {
         "average_precision": pl.col("precision_sum") / relevant,

@@ -360,12 +360,6 @@ def _reasons(frame: pl.DataFrame) -> NDArray[np.str_]:
     return np.where((positives >= TWO) & (negatives >= TWO) & measured, "at_limit", few)
 
 
-# Bands that hold the whole curve.
-
-
-# Limits that hold at all thresholds together: their table, and their region in figures.
-
-
 # The result table threshold_sweep_bands.
 
 

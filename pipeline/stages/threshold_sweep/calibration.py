@@ -84,9 +84,6 @@ if TYPE_CHECKING:
     from ..sections import Measured
 
 
-# Whether scores are probabilities: sums by cells, their tables, figures and words.
-
-
 # Result tables of calibration in threshold_sweep.
 
 

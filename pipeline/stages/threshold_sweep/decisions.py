@@ -54,9 +54,6 @@ if TYPE_CHECKING:
     from .few_labels import Estimates
 
 
-# Cost per row of threshold_sweep, at operating points and of groups put together, with intervals.
-
-
 # Cost per row of threshold_sweep, with its interval: at the operating points, and of groups put together.
 
 
@@ -227,9 +224,6 @@ def _cut(
         sums += [value.alias(f"{kind}_{name}") for value, name in zip((*hits, *misses), CONFUSION, strict=True)]
     summed = joined.group_by([*labels, REPLICATE]).agg(*sums)
     return summed.sort([*labels, REPLICATE], nulls_last=True)
-
-
-# All groups together: each cut at its own threshold or all at a common one, and alerts shared out over them.
 
 
 # The table threshold_sweep_allocations: how many of the alerts that all groups share each group gets.

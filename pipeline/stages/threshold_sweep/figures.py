@@ -52,12 +52,6 @@ if TYPE_CHECKING:
     from ..sections import Asked, Measured, Recounted
 
 
-# What there is to look at of threshold_sweep: curves, areas, calibration, and the numbers at the chosen threshold.
-
-
-# Figures and words of decisions: net benefit, other prevalences, groups put together.
-
-
 # Figures for decisions: net benefit over threshold probabilities, and precision and recall at other prevalences.
 
 
@@ -249,9 +243,6 @@ def key_numbers(tables: Mapping[str, pl.DataFrame]) -> tuple[KeyNumber, ...]:
 _QUALITY = pl.col("interval_quality").alias("quality_of_areas")
 
 
-# What a methods section says of threshold_sweep, and what its numbers rest on.
-
-
 # What a methods section says of threshold_sweep.
 
 
@@ -357,9 +348,6 @@ SAMPLE_SIZES = SampleSizes(
     scales={**scales(OF_LABELS), **dict.fromkeys(_AREAS, "logit")},
     clusters="threshold_sweep_areas",
 )
-
-
-# Where the numbers of threshold_sweep come from, and what scikit-learn does otherwise.
 
 
 # What scikit-learn does otherwise.

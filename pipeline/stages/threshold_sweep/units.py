@@ -36,9 +36,6 @@ if TYPE_CHECKING:
     from .contract import ThresholdSweepParameters
 
 
-# The table threshold_sweep_units: counts of every unit at the chosen threshold, and its contributions to areas.
-
-
 # Columns of the table threshold_sweep_units.
 
 
