@@ -11,14 +11,14 @@ from pathlib import Path
 import polars as pl
 import sqlglot.expressions as exp
 
+from pipeline.base.interrupts import StopRequest
+from pipeline.base.tables.schemas import Grouping
 from pipeline.engines.duckdb import DuckDB, Resources
-from pipeline.interrupts import StopRequest
 from pipeline.plan.accounting import begin, run_nodes
 from pipeline.plan.area_work import Areas, areas
 from pipeline.plan.nodes import Phase
 from pipeline.runs.config import parse_config
 from pipeline.runs.opening import open_inputs
-from pipeline.tables.schemas import Grouping
 
 
 def main() -> None:

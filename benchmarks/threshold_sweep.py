@@ -17,10 +17,10 @@ from made_data import items_of, predictions_of
 from side_by_side import MEBI, Child, Line, Took, in_process, in_turns
 
 import thresher
+from pipeline.base.tables.schemas import Grouping
 from pipeline.plan.accounting import count
 from pipeline.plan.area_work import Areas, areas
 from pipeline.runs.opening import open_inputs
-from pipeline.tables.schemas import Grouping
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

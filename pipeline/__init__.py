@@ -1,50 +1,15 @@
 """thresher: precision and recall at every threshold, with or without gold labels, over Parquet data of any size."""
 
-TYPE_CHECKING = False  # typing itself takes longer to load than all that is needed here
+from .api import __all__, __dir__, __getattr__  # noqa: F401 - names are loaded when they are used
+
+TYPE_CHECKING = False  # as in `api`
 if TYPE_CHECKING:
-    from typing import Any
-
-    from .api.functions import Result
-    from .api.running import open_results, plan_sample, run, sample
-    from .errors import ThresherError
-    from .report.planned import Planned
-    from .runs.stage_results import Run
-
-    __version__: str
-
-__all__ = ["Planned", "Result", "Run", "ThresherError", "__version__", "open_results", "plan_sample", "run", "sample"]
-_HOMES = {
-    "Planned": "report.planned",
-    "Result": "api.functions",
-    "open_results": "api.running",
-    "plan_sample": "api.running",
-    "run": "api.running",
-    "sample": "api.running",
-    "Run": "runs.stage_results",
-    "ThresherError": "errors",
-}
-
-
-def __getattr__(name: str) -> "Any":  # noqa: ANN401 - what __all__ names, loaded when it is used
-    if name == "__version__":
-        from importlib.metadata import version  # noqa: PLC0415 - few ask for it
-
-        return version("thresher")
-    if name in _HOMES:
-        from importlib import import_module  # noqa: PLC0415 - as little as can be is loaded before it is used
-
-        return getattr(import_module(f".{_HOMES[name]}", __name__), name)
-    from .stages import find_stage  # noqa: PLC0415 - `thresher --help` must not load the engine
-
-    if find_stage(name) is not None:
-        from .api.functions import stage_function  # noqa: PLC0415 - see above
-
-        return stage_function(name)
-    message = f"module {__name__!r} has no attribute {name!r}"
-    raise AttributeError(message)
-
-
-def __dir__() -> list[str]:
-    from .stages import STAGES  # noqa: PLC0415 - see above
-
-    return sorted([*__all__, *(entry.kind for entry in STAGES)])
+    from .api import Planned as Planned
+    from .api import Result as Result
+    from .api import Run as Run
+    from .api import ThresherError as ThresherError
+    from .api import __version__ as __version__
+    from .api import open_results as open_results
+    from .api import plan_sample as plan_sample
+    from .api import run as run
+    from .api import sample as sample

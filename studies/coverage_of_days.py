@@ -21,6 +21,7 @@ import numpy as np
 from harness import Asked, Bools, Floats, Table, Tally, held, options, report
 from labelled_rows import autoregression, confusion, total
 
+from pipeline.base.tables.columns import RATIO_OF
 from pipeline.metrics.comparison.paired import paired_t, randomization_test
 from pipeline.metrics.comparison.pooled import effective_units, jackknife_errors, pooled_ratios
 from pipeline.metrics.comparison.significance import bootstrap_of_pairs
@@ -28,7 +29,6 @@ from pipeline.metrics.curves.trapezoidal_area import Retrieved, replicate_shifts
 from pipeline.metrics.uncertainty.clusters import area_interval, may_neighbours_be_alike, over_time
 from pipeline.metrics.uncertainty.jackknife import leave_one_out
 from pipeline.metrics.uncertainty.proportions import Confusion, intervals_of_clusters, may_days_be_alike
-from pipeline.tables.columns import RATIO_OF
 
 THRESHOLDS = np.linspace(-2.0, 4.0, 25)
 AT, PICKED = 14, [4, 8, 12, 16, 20]  # the threshold whose ratios are shown, and those by which days are marked

@@ -15,8 +15,8 @@ import numpy as np
 from harness import Asked, Floats, Table, Tally, held, options, report
 from scipy.special import expit, logit
 
+from pipeline.base.tables.columns import INDEX_OF
 from pipeline.metrics.uncertainty.proportions import Confusion, index_limits_of_clusters, index_limits_of_rows, index_of
-from pipeline.tables.columns import INDEX_OF
 
 if TYPE_CHECKING:
     from harness import Row

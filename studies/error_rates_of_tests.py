@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 
 from harness import Asked, Table, Tally, options, report
 
-from pipeline.simulations.compare import TAGGERS, simulate
 from pipeline.stages.compare.contract import CompareParameters
 from pipeline.stages.compare.stage import derive
+from pipeline.stages.simulations.compare import TAGGERS, simulate
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

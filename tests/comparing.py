@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 from deriving import derived, saved_counts
 
+from pipeline.base.tables.schemas import internal_name
 from pipeline.metrics.comparison.paired import paired_ratios
-from pipeline.tables.schemas import internal_name
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import polars as pl
 
+from pipeline.base.tables.columns import REPLICATE, THRESHOLD
+from pipeline.base.tables.schemas import COUNT_TABLE, GROUPING, TOTAL, conform, empty_table, internal_name, polars_types
 from pipeline.stages import STAGES
-from pipeline.tables.columns import REPLICATE, THRESHOLD
-from pipeline.tables.schemas import COUNT_TABLE, GROUPING, TOTAL, conform, empty_table, internal_name, polars_types
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -32,8 +32,8 @@ from running import run_stages, stage_config
 from stage_examples import EXAMPLES
 from typer.testing import CliRunner
 
+from pipeline.base.errors import ThresherError
 from pipeline.cli.app import app
-from pipeline.errors import ThresherError
 from pipeline.runs.config import parse_config
 from pipeline.runs.evaluation import render_opened
 from pipeline.runs.opening import open_inputs

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from pipeline.tables.columns import RATIOS, ratios
+from pipeline.base.tables.columns import RATIOS, ratios
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from pipeline.interrupts import stop_requests
+from pipeline.base.interrupts import stop_requests
 from pipeline.runs.config import Config, load_config, parse_config
 from pipeline.runs.evaluation import evaluate_in_memory, evaluate_stage
 from pipeline.runs.opening import open_inputs

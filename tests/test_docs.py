@@ -22,16 +22,17 @@ from documenting import BLOCK, written
 from filelock import FileLock
 from storage.second_night import add_second_night
 
-from pipeline import errors, open_results
+from pipeline import open_results
+from pipeline.base import errors
+from pipeline.base.tables.schemas import LEADING
 from pipeline.runs.config import load_config, parse_config
 from pipeline.runs.stage_results import GATE_FAILED
 from pipeline.stages import STAGES
-from pipeline.tables.schemas import LEADING
 
 if TYPE_CHECKING:
     import duckdb
 
-    from pipeline.tables.schemas import Column, Table
+    from pipeline.base.tables.schemas import Column, Table
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = sorted(

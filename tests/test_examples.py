@@ -178,8 +178,8 @@ def test_python_accepts_the_examples(name: str) -> None:
 
 
 def test_the_assets_are_tables_of_the_package() -> None:
+    from pipeline.base.tables.run_tables import METRICS
     from pipeline.stages import STAGES
-    from pipeline.tables.run_tables import METRICS
 
     tables = {table.name for entry in STAGES for table in entry.load().tables}
     assert set(assigned("dagster_assets.py", "TABLES")) <= tables | {METRICS.name}

@@ -14,8 +14,8 @@ import pytest
 from typer.testing import CliRunner
 
 import pipeline
+from pipeline.base.queries.load import resource_folder
 from pipeline.cli.app import app
-from pipeline.queries.load import resource_folder
 from pipeline.stages import STAGES
 
 PACKAGE = Path(pipeline.__file__).parent
@@ -58,7 +58,7 @@ def test_a_task_has_one_word_in_every_place(kind: str) -> None:
         "cases": files(f"tests/cases/{kind}/*/config.toml"),
         "page": files(f"docs/{kind}.md"),
         "method": files(f"docs/methods/{kind}.md"),
-        "simulation": files(f"pipeline/simulations/{kind}.py"),
+        "simulation": files(f"pipeline/stages/simulations/{kind}.py"),
     }
     assert [name for name, paths in places.items() if not paths] == []
     entry = next(entry for entry in STAGES if entry.kind == kind)
@@ -90,7 +90,7 @@ def test_no_place_has_a_word_that_is_no_task() -> None:
         "units",
     }
     assert {path.name for path in resource_folder("sql").iterdir() if path.is_dir()} - shared <= set(KINDS)
-    simulations = {path.stem for path in (PACKAGE / "simulations").glob("*.py")} - {"__init__"}
+    simulations = {path.stem for path in (PACKAGE / "stages" / "simulations").glob("*.py")} - {"__init__"}
     assert [name for name in simulations if not name.startswith(tuple(KINDS))] == []
     assert {path.name for path in (ROOT / "tests" / "cases").iterdir() if any(path.rglob("config.toml"))} <= set(KINDS)
 

@@ -19,15 +19,15 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import polars as pl
 
+from ..base.errors import ConfigError, ThresherError, UsageError
+from ..base.paths import path_text
+from ..base.tables.schemas import users_name
 from ..engines.engine import scratch_folder
-from ..errors import ConfigError, ThresherError, UsageError
-from ..paths import path_text
 from ..runs.config import parse_config
 from ..runs.evaluation import evaluate_in_memory
 from ..sources.frames import is_frame
 from ..sources.inputs import Input
 from ..stages import find_stage
-from ..tables.schemas import users_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

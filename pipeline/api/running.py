@@ -9,8 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..errors import ConfigError, ThresherError
-from ..paths import path_text, shortened
+from ..base.errors import ConfigError, ThresherError
+from ..base.paths import path_text, shortened
 from ..runs import runner
 from ..runs.config import Config, load_config, overridden, parse_config
 from ..runs.stage_results import Run, StageResults

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from ..errors import Note, ThresherError, UsageError
-from ..paths import is_remote, local_path
+from ..base.errors import Note, ThresherError, UsageError
+from ..base.paths import is_remote, local_path
 from ..stages import STAGES, StageEntry, find_stage
 from . import reading
 from .session import (
@@ -319,7 +319,7 @@ def init(
     Example:  thresher init threshold_sweep scores.csv > my.toml
     """
     with reporting(ctx):
-        from ..queries.load import resource_folder  # noqa: PLC0415
+        from ..base.queries.load import resource_folder  # noqa: PLC0415
 
         stage, more = _stage_and_files(words or [])
         files = [*(files or ()), *more]

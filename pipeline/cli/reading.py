@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from ..errors import Note, UsageError
-from ..paths import local_path
+from ..base.errors import Note, UsageError
+from ..base.paths import local_path
 from .session import echo, parse_named, reporting, width_of_output, write
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 import typer
 
-from ..errors import ThresherError, UsageError
-from ..paths import local_path, read_file, shortened
+from ..base.errors import ThresherError, UsageError
+from ..base.paths import local_path, read_file, shortened
 from ..stages import STAGES
 from .session import execute, parse_setting, reporting
 
@@ -260,7 +260,7 @@ def run_demo(output: Path, console: Console) -> None:
     make_folder(root, "--output")
     write_whole(root / _DEMO, _TITLE.encode())  # what follows is a demo's, even if this one is killed
     package = __package__.rpartition(".")[0]  # its name may differ from `pipeline`
-    simulations = {entry.kind: import_module(f"{package}.simulations.{entry.kind}") for entry in STAGES}
+    simulations = {entry.kind: import_module(f"{package}.stages.simulations.{entry.kind}") for entry in STAGES}
     stages = [simulation.write_demo(root / "data" / kind) for kind, simulation in simulations.items()]
     tables = [
         "\n".join(["[[stages]]", *(f"{key} = {_toml(value, root)}" for key, value in stage.items())])

@@ -28,9 +28,9 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from ..errors import Interrupted, ResourceError, StorageError, ThresherError, UsageError, system_fault
-from ..interrupts import NOTES, SAME_REQUEST, STOP_SIGNALS, leaving_at_once
-from ..visible_text import cleaned, rows_in_words
+from ..base.errors import Interrupted, ResourceError, StorageError, ThresherError, UsageError, system_fault
+from ..base.interrupts import NOTES, SAME_REQUEST, STOP_SIGNALS, leaving_at_once
+from ..base.visible_text import cleaned, rows_in_words
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

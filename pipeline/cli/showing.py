@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 import duckdb
 import polars as pl
 
-from ..errors import UsageError
-from ..queries.load import page
+from ..base.errors import UsageError
+from ..base.queries.load import page
+from ..base.visible_text import cleaned
 from ..report import summary, text
 from ..report.diff import blocks_of, run_difference
 from ..report.evidence import checked_rows
@@ -20,7 +21,6 @@ from ..report.explanation import written
 from ..report.published import published_run, run_before
 from ..report.summary import Paragraph, cells_of
 from ..storage.catalog import omitted_tables, open_results
-from ..visible_text import cleaned
 from .session import width_of_output, write
 
 if TYPE_CHECKING:

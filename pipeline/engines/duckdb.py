@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 import duckdb
 import sqlglot.expressions as exp
 
-from ..errors import (
+from ..base.errors import (
     DataError,
     InvalidQueryError,
     PermissionDenied,
@@ -25,10 +25,10 @@ from ..errors import (
     os_error_number,
     os_fault,
 )
-from ..interrupts import NOTES, NOTHING, Note
-from ..queries.dialect import FILE, all_rows, apart, column, number_of, render, table
-from ..queries.dialect import text as kept_text
-from ..records import dataclass
+from ..base.interrupts import NOTES, NOTHING, Note
+from ..base.queries.dialect import FILE, all_rows, apart, column, number_of, render, table
+from ..base.queries.dialect import text as kept_text
+from ..base.records import dataclass
 from .engine import MIB, default_limit, process_limit, scratch_folder
 
 if TYPE_CHECKING:
@@ -40,8 +40,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    from ..interrupts import StopRequest
-    from ..queries.dialect import Partition
+    from ..base.interrupts import StopRequest
+    from ..base.queries.dialect import Partition
     from .engine import Function, Settle
 
 

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import sqlglot.expressions as exp
 
-from ..errors import CannotCreateError, os_fault
-from ..interrupts import NOTES, MemoryLimit
-from ..records import dataclass
+from ..base.errors import CannotCreateError, os_fault
+from ..base.interrupts import NOTES, MemoryLimit
+from ..base.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     import polars as pl
     import pyarrow as pa
 
-    from ..queries.dialect import Partition
-    from ..queries.splitting import Splitter
+    from ..base.queries.dialect import Partition
+    from ..base.queries.splitting import Splitter
 
     Fetch = Callable[[exp.Query], pl.DataFrame]
     Settle = Callable[[Fetch, pl.DataFrame], pl.DataFrame]
@@ -429,7 +429,7 @@ class Told:
 
     def splitter(self, source: str) -> Splitter:
         """Splits queries over the files of an input."""
-        from ..queries.splitting import Splitter  # noqa: PLC0415 - only inputs of several files need it
+        from ..base.queries.splitting import Splitter  # noqa: PLC0415 - only inputs of several files need it
 
         return Splitter(self.views, {name for name, scan in self.scans.items() if scan.source == source}, numbered)
 

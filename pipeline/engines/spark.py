@@ -18,8 +18,8 @@ import pyarrow.parquet as pq
 import sqlglot.expressions as exp
 from sqlglot.errors import UnsupportedError
 
-from .. import errors
-from ..errors import (
+from ..base import errors
+from ..base.errors import (
     ConfigError,
     DataError,
     Interrupted,
@@ -30,8 +30,8 @@ from ..errors import (
     UnavailableError,
     UncomputableError,
 )
-from ..queries.dialect import Description, column, render
-from ..records import dataclass
+from ..base.queries.dialect import Description, column, render
+from ..base.records import dataclass
 from .duckdb import UNREADABLE, QueryThread
 from .spark_session import NANOSECONDS, SparkSettings, started_session
 
@@ -42,8 +42,8 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-    from ..interrupts import StopRequest
-    from ..queries.dialect import Partition
+    from ..base.interrupts import StopRequest
+    from ..base.queries.dialect import Partition
     from .duckdb import Resources
     from .engine import Function, Place, Settle
 

@@ -22,7 +22,7 @@ from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, field_validator, model_validator
 
-from ..errors import ConfigError, UnavailableError
+from ..base.errors import ConfigError, UnavailableError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

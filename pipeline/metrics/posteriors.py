@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import scipy
 
-from ..records import dataclass
+from ..base.records import dataclass
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike

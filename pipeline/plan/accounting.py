@@ -9,25 +9,25 @@ from typing import TYPE_CHECKING, Protocol
 import polars as pl
 import sqlglot.expressions as exp
 
-from ..errors import DataError, NoInputError, Note, ThresherError, together
-from ..queries.dialect import column
-from ..queries.load import statement
-from ..records import dataclass
+from ..base.errors import DataError, NoInputError, Note, ThresherError, together
+from ..base.queries.dialect import column
+from ..base.queries.load import statement
+from ..base.records import dataclass
+from ..base.tables.columns import THRESHOLD
+from ..base.tables.schemas import COUNT_TABLE
+from ..base.visible_text import percent, rows_in_words, with_edges
 from ..sources.source import SCORE_STATE
 from ..sources.types import as_where, in_expression
-from ..tables.columns import THRESHOLD
-from ..tables.schemas import COUNT_TABLE
-from ..visible_text import percent, rows_in_words, with_edges
 from .count_tables import CountTables, of_first_grouping
 from .nodes import Phase, Progress, doubtful, first_place, missing_words, or_map
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from ..base.tables.schemas import Grouping
     from ..engines.engine import Engine
     from ..sources.bindings import KeyMatch
     from ..sources.source import Source
-    from ..tables.schemas import Grouping
     from .counts import Query
     from .plan import Plan
 

@@ -9,7 +9,12 @@ import numpy as np
 import polars as pl
 import sqlglot.expressions as exp
 
-from ..errors import DataError, Note
+from ..base.errors import DataError, Note
+from ..base.queries.dialect import column, kept
+from ..base.queries.load import expand, load
+from ..base.records import dataclass
+from ..base.tables.columns import REPLICATE, SECOND_REPLICATE, THRESHOLD, add_up, doubles
+from ..base.tables.schemas import COUNT_TABLE, GROUPING, Grouping
 from ..metrics.curves.ordered_areas import (
     BYTES,
     MOST_GROUPS,
@@ -21,12 +26,7 @@ from ..metrics.curves.ordered_areas import (
     Totals,
 )
 from ..metrics.curves.trapezoidal_area import AreaCells, CellGrid, Extremes, finer, rounded_outwards
-from ..queries.dialect import column, kept
-from ..queries.load import expand, load
-from ..records import dataclass
 from ..sources.bins import BLOCK
-from ..tables.columns import REPLICATE, SECOND_REPLICATE, THRESHOLD, add_up, doubles
-from ..tables.schemas import COUNT_TABLE, GROUPING, Grouping
 from .count_tables import BIN, SIDES
 from .counts import HIGHEST, LOWEST, cells_of
 from .nodes import Phase, Statement

@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, ClassVar
 import polars as pl
 import sqlglot.expressions as exp
 
-from ..errors import DataError, Note
+from ..base.errors import DataError, Note
+from ..base.queries.dialect import column, double, is_finite, kept, part
+from ..base.queries.load import expand, load
+from ..base.records import dataclass
+from ..base.tables.columns import REPLICATE, THRESHOLD, add_up
+from ..base.tables.schemas import COUNT_TABLE
 from ..metrics.calibration.bins import Cells
 from ..metrics.curves.trapezoidal_area import rounded_outwards
-from ..queries.dialect import column, double, is_finite, kept, part
-from ..queries.load import expand, load
-from ..records import dataclass
 from ..sources.bins import ProbabilityCells
-from ..tables.columns import REPLICATE, THRESHOLD, add_up
-from ..tables.schemas import COUNT_TABLE
 from .count_tables import BIN, LOWER, SIDES, UPPER, moments_of_scores, of_first_grouping
 from .nodes import Parameters, Phase, Statement, frames_of, shown_reads
 

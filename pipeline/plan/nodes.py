@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, ClassVar, Protocol
 
 import sqlglot.expressions as exp
 
+from ..base.errors import DataError, InvalidQueryError, Note, ThresherError
+from ..base.queries.dialect import column, from_clause, kept, part
+from ..base.queries.load import file_of, load, statement
+from ..base.records import dataclass
+from ..base.tables.columns import nothing
+from ..base.tables.schemas import internal_name, users_name
+from ..base.visible_text import listed, rows_in_words
 from ..engines.engine import ReadsPlaces
-from ..errors import DataError, InvalidQueryError, Note, ThresherError
-from ..queries.dialect import column, from_clause, kept, part
-from ..queries.load import file_of, load, statement
-from ..records import dataclass
 from ..sources.inputs import Field
 from ..sources.source import MOST_EXACT, PASSES_WHERE, canonical_relation
 from ..sources.types import as_mapping, in_expression
-from ..tables.columns import nothing
-from ..tables.schemas import internal_name, users_name
-from ..visible_text import listed, rows_in_words
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 import polars as pl
 import sqlglot.expressions as exp
 
+from ..base.errors import DataError, UncomputableError
+from ..base.queries.dialect import column, render
+from ..base.queries.load import file_of, fill
+from ..base.records import dataclass
 from ..engines.duckdb import files_query, hides_numbers, one_by_one, partition_column, patterns, written_list
-from ..errors import DataError, UncomputableError
-from ..queries.dialect import column, render
-from ..queries.load import file_of, fill
-from ..records import dataclass
 from ..sources.bindings import WHERE, in_words, uncomputable
 from ..sources.inputs import TABLE, Expression, Field
 from ..sources.source import canonical_relation

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, ClassVar
 
 import polars as pl
 
-from ..records import dataclass
+from ..base.records import dataclass
+from ..base.visible_text import cleaned, with_edges
 from ..sources.bindings import is_usual_id, is_usual_name, is_usual_system
 from ..sources.frames import FrameRows
 from ..sources.parquet_files import DataFile
-from ..visible_text import cleaned, with_edges
 from .nodes import Phase
 
 if TYPE_CHECKING:

@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING
 import polars as pl
 import sqlglot.expressions as exp
 
-from ..errors import DataError
-from ..queries.dialect import column, is_finite, kept, number_of, parts
-from ..queries.load import Query, expand, is_query, load, statement
-from ..records import dataclass
+from ..base.errors import DataError
+from ..base.queries.dialect import column, is_finite, kept, number_of, parts
+from ..base.queries.load import Query, expand, is_query, load, statement
+from ..base.records import dataclass
+from ..base.tables.columns import IN_TIME
+from ..base.tables.schemas import cluster_name, users_name
 from ..sources.bins import block_of, cell_in_block, piecewise_cells
 from ..sources.inputs import Field, mapping_of_expression
 from ..sources.source import canonical_relation
 from ..sources.types import as_mapping, as_renaming, in_expression
-from ..tables.columns import IN_TIME
-from ..tables.schemas import cluster_name, users_name
 from .nodes import Frame, Grouped, Relation
 
 if TYPE_CHECKING:

@@ -9,14 +9,14 @@ import numpy as np
 import polars as pl
 import sqlglot.expressions as exp
 
+from ..base.queries.dialect import column, kept
+from ..base.queries.load import expand, load
+from ..base.records import dataclass
+from ..base.tables.columns import doubles
 from ..metrics.curves.influence import Influences, Steps, influences_of_thresholds, influences_of_ties, steps_of_scores
 from ..metrics.curves.ordered_areas import ROW_AREAS, Rows
 from ..metrics.curves.trapezoidal_area import AreaCells, CellGrid, Extremes, finer, rounded_outwards
-from ..queries.dialect import column, kept
-from ..queries.load import expand, load
-from ..records import dataclass
 from ..sources.bins import BLOCK
-from ..tables.columns import doubles
 from .nodes import Phase, Statement
 from .rows import CELL, rows_in_cells, span_of_scores
 

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
+from ..base.records import dataclass
+from ..base.tables.columns import RATIOS
+from ..base.tables.schemas import GROUPING, TOTAL, group_text, internal_name
 from ..metrics.comparison.paired import EVENT_COUNTS, differences, paired_ratios, paired_t
 from ..metrics.comparison.pooled import pooled_ratios, standard_errors
 from ..metrics.comparison.significance import adjust_p_values, skewness
 from ..metrics.uncertainty.limits import DOUBTFUL, FEWEST_CLUSTERS, UNITS_PER_SQUARED_SKEWNESS, quality_of_sizes, worst
-from ..records import dataclass
 from ..stages.compare.pairs import are_times
 from ..stages.compare.rows import MARKS, NUMBERS, has_mark, jackknifed, quality_of_days
-from ..tables.columns import RATIOS
-from ..tables.schemas import GROUPING, TOTAL, group_text, internal_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

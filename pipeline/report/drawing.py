@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from ..errors import ThresherError
-from ..paths import remove_own
-from ..records import dataclass
+from ..base.errors import ThresherError
+from ..base.paths import remove_own
+from ..base.records import dataclass
+from ..base.tables.schemas import GROUPING, TOTAL
 from ..sources.remote import folder_for_caches
 from ..stages.figures import Axis, Figure, Rule, Series
 from ..storage.layout import Layout, generation_of
 from ..storage.state import read_state
-from ..tables.schemas import GROUPING, TOTAL
 from .charts import BAND_OPACITY, GRID, GROUP, INK, Group, Panels, is_flat, key_of, looks, numbered, panels
 from .published import PublishedRun, read_run
 from .summary import counted, described, keys_on_request, value_text

@@ -10,26 +10,35 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 import sqlglot.expressions as exp
 
+from ..base.errors import DataError, NoInputError, UsageError, os_fault
+from ..base.paths import read_file
+from ..base.queries.dialect import column
+from ..base.queries.load import statement
+from ..base.records import dataclass
+from ..base.tables.columns import THRESHOLD
+from ..base.tables.schemas import (
+    GROUPING,
+    TOTAL,
+    Grouping,
+    group_text,
+    internal_name,
+    shown_name,
+    spellings,
+    users_name,
+)
 from ..engines.duckdb import DuckDB, Resources
-from ..errors import DataError, NoInputError, UsageError, os_fault
-from ..paths import read_file
 from ..plan.accounting import begin
 from ..plan.nodes import Phase
 from ..plan.plan import naming_user_sql
-from ..queries.dialect import column
-from ..queries.load import statement
-from ..records import dataclass
 from ..runs.variables import near
 from ..sources.bindings import columns_without_role, shown_columns
-from ..tables.columns import THRESHOLD
-from ..tables.schemas import GROUPING, TOTAL, Grouping, group_text, internal_name, shown_name, spellings, users_name
 from .explanation import at_threshold, other_measures
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from ..interrupts import StopRequest
+    from ..base.interrupts import StopRequest
     from ..plan.nodes import Node
     from ..runs.opening import OpenedStage
     from ..stages.sections import Asked, Evidence, Measure, Section, Sheet

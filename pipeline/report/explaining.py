@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from ..errors import ConfigError, DataError, ThresherError, UsageError
-from ..interrupts import stop_requests
+from ..base.errors import ConfigError, DataError, ThresherError, UsageError
+from ..base.interrupts import stop_requests
+from ..base.records import dataclass
+from ..base.tables.schemas import users_name
 from ..plan.plan import Plan
-from ..records import dataclass
 from ..runs.evaluation import render_opened
 from ..runs.recorded import changed_files, open_recorded, recorded_config, recount
 from ..runs.stage_results import code_sha256
 from ..runs.variables import near
 from ..stages.figures import CROSS_FITTED
 from ..stages.sections import Asked, Recounted
-from ..tables.schemas import users_name
 from .evidence import (
     MOST_ROWS,
     Choice,
@@ -47,7 +47,7 @@ from .explanation import (
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ..interrupts import StopRequest
+    from ..base.interrupts import StopRequest
     from ..runs.opening import OpenedStage
     from ..stages.sections import Convention, Evidence, Profile, Section
     from .explanation import Step

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from ..errors import UsageError
+from ..base.errors import UsageError
+from ..base.records import dataclass
+from ..base.tables.columns import names_in, value_of
+from ..base.visible_text import cleaned
 from ..metrics.uncertainty.limits import INTERVAL_QUALITY, MEANINGS
-from ..records import dataclass
 from ..stages.sections import Measure
-from ..tables.columns import names_in, value_of
-from ..visible_text import cleaned
 from .summary import Block, Heading, Items, Paragraph, cells_of, setting, time_of
 from .text import (
     GAP,

@@ -10,7 +10,7 @@ from pathlib import Path
 from string import Template
 from typing import TYPE_CHECKING, Any
 
-from ..errors import CannotCreateError
+from ..base.errors import CannotCreateError
 from ..runs.stage_results import texts_once
 from ..runs.written import PAGE, OwnFile
 from .charts import PALETTE, is_flat, look_of_role, template

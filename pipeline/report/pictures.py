@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 from xml.etree import ElementTree as ET
 
-from ..errors import UsageError
-from ..records import dataclass
+from ..base.errors import UsageError
+from ..base.records import dataclass
+from ..base.tables.schemas import values_text, written_groups
+from ..base.visible_text import cleaned
 from ..runs.variables import near
 from ..runs.written import PICTURE, OwnFile
 from ..storage.layout import make_folder
-from ..tables.schemas import values_text, written_groups
-from ..visible_text import cleaned
 from .charts import Group, Panels, chart, in_hex, panels
 from .summary import described, utc_time
 

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 import scipy
 
-from ..errors import UsageError
+from ..base.errors import UsageError
+from ..base.records import dataclass
+from ..base.tables.columns import REPLICATE, THRESHOLD
+from ..base.tables.schemas import COUNT_TABLE
+from ..base.visible_text import percent
 from ..metrics.planning.pilot import ASSURANCE, FEWEST_UNITS, HASH_GROUPS, Pilot
 from ..metrics.planning.power import Claim, Question, labels_for, width_with_labels
 from ..metrics.uncertainty.limits import INTERVAL_QUALITY, MEANINGS, N_CLUSTERS, N_EFFECTIVE
-from ..records import dataclass
-from ..tables.columns import REPLICATE, THRESHOLD
-from ..tables.schemas import COUNT_TABLE
-from ..visible_text import percent
 from . import planned
 from .evidence import Wish, choose, same_group
 from .planned import PlannedUnits, SamplePlan

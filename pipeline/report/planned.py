@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from ..records import dataclass
+from ..base.records import dataclass
 from . import text
 from .summary import Block, Cells, Heading, Items, Paragraph
 

@@ -6,7 +6,8 @@ import math
 from dataclasses import fields
 from typing import TYPE_CHECKING
 
-from ..errors import UsageError
+from ..base.errors import UsageError
+from ..base.records import dataclass
 from ..metrics.planning.pilot import (
     ASSURANCE,
     OF_SHARES,
@@ -27,7 +28,6 @@ from ..metrics.planning.pilot import (
 )
 from ..metrics.planning.power import detectable, smallest_factor, units_for
 from ..metrics.uncertainty.limits import FEWEST_CLUSTERS
-from ..records import dataclass
 from ..runs.written import results_at
 from . import planned
 from .evidence import Wish, choose

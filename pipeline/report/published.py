@@ -6,16 +6,16 @@ import json
 from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
-from ..errors import DataError, UsageError
-from ..paths import read_file
-from ..records import dataclass
+from ..base.errors import DataError, UsageError
+from ..base.paths import read_file
+from ..base.records import dataclass
+from ..base.visible_text import cleaned
 from ..runs.recorded import configured_again, notice_of, recorded_tables
 from ..runs.stage_results import StageResult, canonical_stage
 from ..runs.variables import near
 from ..stages import find_stage
 from ..storage.layout import RUN_RECORD, Layout, generation_of
 from ..storage.state import read_state, require_latest
-from ..visible_text import cleaned
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

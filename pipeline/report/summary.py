@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import polars as pl
 
+from ..base.records import dataclass
+from ..base.visible_text import cleaned, percent, rows_in_words
 from ..metrics.uncertainty.limits import DOUBTFUL, MEANINGS
-from ..records import dataclass
 from ..runs.stage_results import is_failure, texts_once
 from ..stages.sections import Measured
-from ..visible_text import cleaned, percent, rows_in_words
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence

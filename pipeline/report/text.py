@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, assert_never
 
 from rich.cells import cell_len
 
-from ..errors import UsageError
-from ..visible_text import cleaned
+from ..base.errors import UsageError
+from ..base.visible_text import cleaned
 from .summary import Block, Cells, Curve, Heading, Items, Paragraph
 
 if TYPE_CHECKING:

@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from ..errors import Interrupted, ThresherError, system_fault
-from ..records import dataclass
+from ..base.errors import Interrupted, ThresherError, system_fault
+from ..base.records import dataclass
+from ..base.tables import run_tables
+from ..base.tables.schemas import LEADING
 from ..storage.layout import MANIFEST, RUN_RECORD, Layout, parse_manifest, read_own, read_record
 from ..storage.state import utc_now
-from ..tables import run_tables
-from ..tables.schemas import LEADING
 from .written import EVENTS, METRICS, OwnFile
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from openlineage.client.event_v2 import RunEvent
 
-    from ..interrupts import StopRequest
+    from ..base.interrupts import StopRequest
     from .config import Config
     from .lineage import Job
 

@@ -14,11 +14,20 @@ from urllib.parse import urlsplit
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError, field_validator
 
+from ..base.errors import ConfigError, NoInputError, os_fault, together
+from ..base.paths import (
+    SpecialFileError,
+    abridged,
+    check_texts,
+    is_open_pipe,
+    is_remote,
+    local_path,
+    read_file,
+    shortened,
+)
+from ..base.records import dataclass
 from ..engines.engine import bytes_of
 from ..engines.spark_session import SparkSettings, check_spark
-from ..errors import ConfigError, NoInputError, os_fault, together
-from ..paths import SpecialFileError, abridged, check_texts, is_open_pipe, is_remote, local_path, read_file, shortened
-from ..records import dataclass
 from ..stages import STAGES, find_stage
 from ..stages.stage import UpstreamParameters, UpstreamStage
 from .opening import check_names

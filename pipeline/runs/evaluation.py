@@ -16,33 +16,33 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import polars as pl
 
+from ..base.errors import Note, ResourceError
+from ..base.interrupts import StopRequest, stop_requests
+from ..base.records import dataclass
+from ..base.tables.run_tables import BINDINGS, INPUTS, METRICS, metrics_table
+from ..base.tables.schemas import COUNT_TABLE, conform, empty_table, in_users_names
 from ..engines.duckdb import DuckDB, Resources
 from ..engines.engine import InputFile, bytes_of
 from ..engines.expression_types import DuckDBWithoutRows
 from ..engines.spark_session import SETTINGS_OF_SESSIONS
-from ..errors import Note, ResourceError
-from ..interrupts import StopRequest, stop_requests
 from ..plan.accounting import after_results, begin, count
 from ..plan.plan import naming_user_sql, render_stage, schemas_of_transforms
-from ..records import dataclass
 from ..sources.inputs import is_passed_in
 from ..sources.parquet_files import DataFile
 from ..stages.stage import counts_table
 from ..storage.layout import own_sha256
-from ..tables.run_tables import BINDINGS, INPUTS, METRICS, metrics_table
-from ..tables.schemas import COUNT_TABLE, conform, empty_table, in_users_names
 from .opening import open_inputs
 from .stage_results import RACY_SECONDS, StageResult, Watcher, code_sha256, settings, versions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
+    from ..base.tables.schemas import Table
     from ..engines.engine import Engine
     from ..engines.per_file_cache import Reuse
     from ..plan.accounting import Counted, InputAccount
     from ..storage.layout import Layout
     from ..storage.state import AnswerCache
-    from ..tables.schemas import Table
     from .config import Config
     from .opening import OpenedStage
 

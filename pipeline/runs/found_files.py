@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from ..errors import DataError, NoInputError
-from ..records import dataclass
+from ..base.errors import DataError, NoInputError
+from ..base.records import dataclass
 from ..sources.bindings import fit, is_usual_name, proposed
 from ..sources.finding import Listing, Search
 from ..sources.formats import ENDINGS, TEXTS, format_of, is_read, keys_of_file

@@ -16,10 +16,13 @@ from xml.etree import ElementTree as ET
 
 import polars as pl
 
-from ..errors import BusyError, ThresherError
+from ..base.errors import BusyError, ThresherError
+from ..base.paths import read_file, remove_own
+from ..base.records import dataclass
+from ..base.tables.run_tables import GATES
+from ..base.tables.schemas import TOTAL, polars_types, values_text
+from ..base.visible_text import cleaned, percent, rows_in_words
 from ..metrics.uncertainty.limits import DOUBTFUL
-from ..paths import read_file, remove_own
-from ..records import dataclass
 from ..storage.layout import (
     RUN_RECORD,
     DamagedError,
@@ -34,9 +37,6 @@ from ..storage.layout import (
     storage_errors,
 )
 from ..storage.state import utc_now
-from ..tables.run_tables import GATES
-from ..tables.schemas import TOTAL, polars_types, values_text
-from ..visible_text import cleaned, percent, rows_in_words
 from .config import Config
 from .gates import DEFAULT_LEVEL, OF_DIFFERENCES, PREVIOUS, SAME_WEEKDAY, Numbers, Verdict, judge, judged_rows
 from .stage_results import is_failure

@@ -13,7 +13,11 @@ import numpy as np
 import polars as pl
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from ..errors import ConfigError, together
+from ..base.errors import ConfigError, together
+from ..base.records import dataclass
+from ..base.tables.columns import THRESHOLD
+from ..base.tables.run_tables import criterion_of, metric_key, quality_of
+from ..base.tables.schemas import CRITERION, GROUPING, TOTAL, values_text, written_groups
 from ..metrics.comparison.pooled import (
     NIGHTS_PER_YEAR,
     Estimates,
@@ -26,19 +30,15 @@ from ..metrics.comparison.pooled import (
 )
 from ..metrics.comparison.significance import adjust_p_values
 from ..metrics.uncertainty.limits import N_EFFECTIVE, UNDEFINED_INTERVAL
-from ..records import dataclass
 from ..stages.parameters import NAME
-from ..tables.columns import THRESHOLD
-from ..tables.run_tables import criterion_of, metric_key, quality_of
-from ..tables.schemas import CRITERION, GROUPING, TOTAL, values_text, written_groups
 from .variables import near
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
+    from ..base.tables.schemas import Table
     from ..stages.parameters import StageParameters
     from ..stages.stage import Stage
-    from ..tables.schemas import Table
 
     Stages: TypeAlias = Mapping[str, tuple[Stage, StageParameters]]
     from ..metrics.uncertainty.limits import Quality

@@ -21,8 +21,8 @@ from openlineage.client.transport.file import FileConfig, FileTransport
 from openlineage.client.transport.http import ApiKeyTokenProvider, HttpConfig, HttpTransport
 from requests import Session
 
-from ..records import dataclass
-from ..tables.schemas import COUNT_TABLE
+from ..base.records import dataclass
+from ..base.tables.schemas import COUNT_TABLE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

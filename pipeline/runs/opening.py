@@ -12,11 +12,12 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ..base.errors import ConfigError, DataError, NoInputError, Note, ResourceError, together
+from ..base.paths import is_remote, read_file
+from ..base.records import dataclass
+from ..base.tables.schemas import result_names
 from ..engines.engine import bytes_of, limit_of, limit_process
 from ..engines.expression_types import truths, type_of
-from ..errors import ConfigError, DataError, NoInputError, Note, ResourceError, together
-from ..paths import is_remote, read_file
-from ..records import dataclass
 from ..sources.bindings import Binding
 from ..sources.finding import RENAME, skipped_words
 from ..sources.inputs import EngineRows, Expression, Input, is_passed_in, relabelled
@@ -26,7 +27,6 @@ from ..sources.types import as_mapping, as_renaming, in_expression
 from ..stages.stage import UpstreamParameters, UpstreamStage, counts_table
 from ..storage.layout import RUN_RECORD, Layout, own_sha256
 from ..storage.state import require_latest
-from ..tables.schemas import result_names
 from .variables import NO_VARIABLES
 
 if TYPE_CHECKING:

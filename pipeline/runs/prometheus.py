@@ -15,8 +15,8 @@ import polars as pl
 from prometheus_client.exposition import generate_latest
 from prometheus_client.metrics_core import GaugeMetricFamily
 
+from ..base.tables.run_tables import METRICS
 from ..storage.layout import RUN_RECORD, read_own
-from ..tables.run_tables import METRICS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

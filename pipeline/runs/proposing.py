@@ -12,13 +12,13 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal, localcontext
 from functools import cache, partial
 from typing import TYPE_CHECKING, TypeAlias
 
-from ..errors import UsageError
+from ..base.errors import UsageError
+from ..base.visible_text import cleaned
 from ..sources.bindings import USUAL
 from ..sources.inputs import tags_in_words
 from ..sources.types import TEXTS as ARROW_TEXTS
 from ..sources.types import in_expression
 from ..sources.unnesting import ROW
-from ..visible_text import cleaned
 from .found_files import (
     BY_VALUES,
     ID,

@@ -16,17 +16,17 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import polars as pl
 from pydantic import ValidationError
 
+from ..base.errors import DataError, NoInputError, ThresherError, UsageError, os_fault
+from ..base.paths import is_remote, read_file
+from ..base.records import dataclass
+from ..base.tables.schemas import COUNT_TABLE, empty_table, internal_name, polars_types
 from ..engines.duckdb import DuckDB, Resources
-from ..errors import DataError, NoInputError, ThresherError, UsageError, os_fault
-from ..paths import is_remote, read_file
-from ..records import dataclass
 from ..sources.finding import SUM_ENDING
 from ..sources.inputs import is_passed_in
 from ..sources.parquet_files import DataFile, PageFaultError, check_pages
 from ..stages import find_stage
 from ..stages.parameters import RECORDED
 from ..storage.layout import MANIFEST, parse_manifest
-from ..tables.schemas import COUNT_TABLE, empty_table, internal_name, polars_types
 from .config import Config, ConfiguredStage, ResourceLimits
 from .evaluation import count_and_derive
 from .opening import columns_read, open_inputs
@@ -37,12 +37,12 @@ from .written import WrittenFileError, check_written
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ..interrupts import StopRequest
+    from ..base.interrupts import StopRequest
+    from ..base.tables.schemas import Table
     from ..sources.inputs import Rows
     from ..sources.source import Source
     from ..stages.stage import Stage
     from ..storage.layout import Layout
-    from ..tables.schemas import Table
     from .opening import OpenedStage
     from .stage_by_stage import LastRun
     from .written import OwnFile

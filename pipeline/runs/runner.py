@@ -8,9 +8,9 @@ from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any
 
-from ..errors import Interrupted, ThresherError, system_fault
-from ..interrupts import stop_requests
-from ..records import dataclass
+from ..base.errors import Interrupted, ThresherError, system_fault
+from ..base.interrupts import stop_requests
+from ..base.records import dataclass
 from ..storage.layout import FORMAT_VERSION, Layout, Manifest, json_bytes, new_run_id
 from ..storage.publish import Healed, Staging, clear_staging, exclusive, heal, make_results_folder
 from ..storage.state import Attempt, process_facts, utc_now
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from ..interrupts import StopRequest
+    from ..base.interrupts import StopRequest
     from .announcing import Announcement
     from .config import Config
     from .evaluation import Evaluation

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
-from ..errors import ConfigError, UsageError
-from ..interrupts import stop_requests
-from ..records import dataclass
+from ..base.errors import ConfigError, UsageError
+from ..base.interrupts import stop_requests
+from ..base.records import dataclass
 from ..sources.types import as_renaming
 from ..stages.before_after.contract import AUDITED
 from ..stages.entity_recognition.contract import JUDGED

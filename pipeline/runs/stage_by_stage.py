@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
-from ..errors import ConfigError, DataError, Interrupted, ThresherError, system_fault, together
-from ..paths import read_file
-from ..records import dataclass
+from ..base.errors import ConfigError, DataError, Interrupted, ThresherError, system_fault, together
+from ..base.paths import read_file
+from ..base.records import dataclass
+from ..base.tables.run_tables import METRICS
 from ..stages.stage import counts_table
 from ..storage.layout import RUN_RECORD, DamagedError, read_own, run_name, write_json
-from ..tables.run_tables import METRICS
 from .evaluation import evaluate_stage
 from .opening import OpenedStage, find_inputs, open_inputs, planned
 from .stage_results import (
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping
     from pathlib import Path
 
-    from ..interrupts import StopRequest
+    from ..base.interrupts import StopRequest
     from ..storage.layout import KeptRun, Layout, Manifest
     from ..storage.publish import Staging
     from ..storage.state import AnswerCache

@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, get_args, get_
 
 from pydantic import BaseModel
 
-from ..errors import ConfigError, ThresherError, together
-from ..interrupts import NOTES
-from ..paths import shortened
-from ..queries.load import resource_folder
-from ..records import dataclass
+from ..base.errors import ConfigError, ThresherError, together
+from ..base.interrupts import NOTES
+from ..base.paths import shortened
+from ..base.queries.load import resource_folder
+from ..base.records import dataclass
 from ..sources.inputs import Input
 from ..sources.predicates import ENVIRONMENT, MARKED, expanded, replaced
 from ..stages import find_stage

@@ -14,20 +14,20 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ..base.errors import BusyError, CannotCreateError, ConfigError, ThresherError, UsageError, os_fault
+from ..base.paths import SpecialFileError, identity, is_remote, local_path, names_below, read_file, shortened
+from ..base.records import dataclass
+from ..base.visible_text import cleaned
 from ..engines.engine import bytes_of
-from ..errors import BusyError, CannotCreateError, ConfigError, ThresherError, UsageError, os_fault
-from ..paths import SpecialFileError, identity, is_remote, local_path, names_below, read_file, shortened
-from ..records import dataclass
 from ..sources.finding import Search
 from ..sources.formats import ENDINGS
 from ..stages.stage import UpstreamParameters
 from ..storage.layout import write_whole
-from ..visible_text import cleaned
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from ..interrupts import StopRequest
+    from ..base.interrupts import StopRequest
     from ..sources.inputs import Input
     from ..storage.mirror import ResultsStore
     from ..storage.publish import Expired, Keeping, Verified

@@ -13,10 +13,10 @@ from pathlib import Path, PurePosixPath
 from stat import S_ISDIR, S_ISREG
 from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
 
-from ..errors import ConfigError, DataError, NoInputError, os_fault
-from ..interrupts import opening, reading
-from ..paths import identity, is_remote, kind_in_words, names_below, plain_text, shortened, start_and_pattern
-from ..records import dataclass
+from ..base.errors import ConfigError, DataError, NoInputError, os_fault
+from ..base.interrupts import opening, reading
+from ..base.paths import identity, is_remote, kind_in_words, names_below, plain_text, shortened, start_and_pattern
+from ..base.records import dataclass
 from .formats import ENDINGS, TOKENS, convert, format_of, refuse_spreadsheet
 from .frames import Frame, labelled, open_frame, spooled
 from .inputs import EngineRows, is_address, look_at, refuse_overlaps

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, get_args
 import polars as pl
 import pyarrow as pa
 
-from ..errors import DataError, UsageError, os_error_number, os_fault
+from ..base.errors import DataError, UsageError, os_error_number, os_fault
 from .frames import write_batches, write_rows
 from .inputs import DATABASES, Format
 from .parquet_files import MAGIC

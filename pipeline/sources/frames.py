@@ -18,9 +18,9 @@ import polars as pl
 import pyarrow as pa
 import sqlglot.expressions as exp
 
-from ..errors import BusyError, DataError, StorageError, ThresherError, os_error_number, os_fault
-from ..queries.dialect import render
-from ..records import dataclass
+from ..base.errors import BusyError, DataError, StorageError, ThresherError, os_error_number, os_fault
+from ..base.queries.dialect import render
+from ..base.records import dataclass
 from .parquet_files import DataFile, open_file
 from .types import MeansSomethingElse, RowsError, nothing, plain, unheld
 

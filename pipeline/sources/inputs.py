@@ -16,8 +16,8 @@ from zoneinfo import available_timezones
 from pydantic import BaseModel, ConfigDict, PlainSerializer, StringConstraints, field_validator, model_validator
 from pydantic import Field as Constraint
 
-from ..errors import ConfigError, DataError
-from ..records import dataclass
+from ..base.errors import ConfigError, DataError
+from ..base.records import dataclass
 from .frames import Frame, FrameRows, Unpartitioned, is_frame
 from .parquet_files import DataFile
 from .predicates import MARKED, expanded, is_expression_of
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from ..queries.dialect import Description
+    from ..base.queries.dialect import Description
 
     Looks = Callable[..., Description]  # of a kind, `table` or `parquet`, a target, and the `name` of the input
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn
 import polars as pl
 import pyarrow as pa
 
-from ..errors import DataError
+from ..base.errors import DataError
 from .formats import TOKENS
 from .frames import spooled
 from .parquet_files import DataFile

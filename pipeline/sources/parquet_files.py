@@ -13,9 +13,9 @@ from urllib.parse import unquote
 
 import pyarrow as pa
 
-from ..errors import DataError, os_error_number, os_fault
-from ..interrupts import opening, reading
-from ..records import dataclass
+from ..base.errors import DataError, os_error_number, os_fault
+from ..base.interrupts import opening, reading
+from ..base.records import dataclass
 from .types import plain_schema
 
 if TYPE_CHECKING:

@@ -22,8 +22,8 @@ from itertools import product
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, TypeVar
 
-from ..errors import DataError, NoInputError, PermissionDenied, StorageError, ThresherError, os_fault
-from ..paths import remove_own
+from ..base.errors import DataError, NoInputError, PermissionDenied, StorageError, ThresherError, os_fault
+from ..base.paths import remove_own
 from .finding import MAGICS, Listed, Skipped
 from .frames import PREFIX, PRIVATE, TemporaryFolder
 from .parquet_files import MAGIC, open_file, partitions_of, ranges_of, without

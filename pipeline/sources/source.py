@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 
 import sqlglot.expressions as exp
 
-from ..errors import ConfigError, DataError, ThresherError, together
-from ..queries.dialect import Partition, column, double, is_finite, kept
-from ..records import dataclass
-from ..visible_text import listed
+from ..base.errors import ConfigError, DataError, ThresherError, together
+from ..base.queries.dialect import Partition, column, double, is_finite, kept
+from ..base.records import dataclass
+from ..base.visible_text import listed
 from . import predicates
 from .bindings import Binding, Bindings, UserSql, bound, check_twins, shown_items
 from .finding import Listing

@@ -13,10 +13,10 @@ from io import BufferedReader, BytesIO, RawIOBase
 from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ..errors import ConfigError, DataError, NoInputError, PermissionDenied, ThresherError, UnavailableError
-from ..paths import plain_text, shortened
-from ..records import dataclass
-from ..visible_text import cleaned
+from ..base.errors import ConfigError, DataError, NoInputError, PermissionDenied, ThresherError, UnavailableError
+from ..base.paths import plain_text, shortened
+from ..base.records import dataclass
+from ..base.visible_text import cleaned
 from .finding import is_meant
 
 if TYPE_CHECKING:

@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import sqlglot.expressions as exp
 
-from ..errors import ConfigError, DataError, NoInputError, ThresherError, os_error_number, os_fault
-from ..paths import shortened
-from ..queries.dialect import data_type
-from ..records import dataclass
+from ..base.errors import ConfigError, DataError, NoInputError, ThresherError, os_error_number, os_fault
+from ..base.paths import shortened
+from ..base.queries.dialect import data_type
+from ..base.records import dataclass
 from .frames import SPOOLED, TemporaryFolder, spooling, write_batches
 from .parquet_files import DataFile
 from .types import column_type, plain_schema

@@ -14,9 +14,9 @@ import polars as pl
 import pyarrow as pa
 from sqlglot import exp
 
-from ..errors import DataError
-from ..queries.dialect import data_type, is_finite
-from ..records import dataclass
+from ..base.errors import DataError
+from ..base.queries.dialect import data_type, is_finite
+from ..base.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 import pyarrow as pa
 
-from ..errors import DataError
+from ..base.errors import DataError
 from .bindings import is_usual_name
 from .formats import TOKENS as OF_TOKENS
 from .formats import typed

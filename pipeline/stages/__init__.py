@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from ..records import dataclass
+from ..base.records import dataclass
 
 if TYPE_CHECKING:
     from .stage import Stage

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import polars as pl
 
+from ..base.records import dataclass
+from ..base.tables.columns import RATIOS, THRESHOLD, nothing, nulls
+from ..base.tables.schemas import GROUPING, TOTAL, group_text, grouping_columns
 from ..metrics.curves.operating_points import CRITERION
 from ..metrics.uncertainty.limits import DOUBTFUL, INTERVAL_QUALITY, of_chosen
-from ..records import dataclass
-from ..tables.columns import RATIOS, THRESHOLD, nothing, nulls
-from ..tables.schemas import GROUPING, TOTAL, group_text, grouping_columns
 from .stage import ON_SAME_DATA
 
 if TYPE_CHECKING:

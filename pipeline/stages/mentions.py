@@ -10,7 +10,12 @@ import polars as pl
 import sqlglot.expressions as exp
 from pydantic import Field, field_validator
 
-from ..errors import DataError
+from ..base.errors import DataError
+from ..base.queries.dialect import column, kept
+from ..base.queries.load import statement
+from ..base.records import dataclass
+from ..base.tables.columns import REPLICATE
+from ..base.tables.schemas import internal_name
 from ..metrics.matching.bipartite import packed, rising_order
 from ..metrics.matching.spans import (
     Assignment,
@@ -24,13 +29,8 @@ from ..metrics.matching.spans import (
 )
 from ..plan import rows
 from ..plan.nodes import CrossCheck, Grouped, Relation, file_check, missing_check, repeats_check
-from ..queries.dialect import column, kept
-from ..queries.load import statement
-from ..records import dataclass
 from ..sources.inputs import Field as InputField
 from ..sources.source import SCORE_STATE
-from ..tables.columns import REPLICATE
-from ..tables.schemas import internal_name
 from .parameters import StageParameters
 
 if TYPE_CHECKING:

@@ -11,13 +11,13 @@ from typing import Annotated, Any, ClassVar, Literal, Self, TypeAlias
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationInfo, field_validator, model_validator
 
+from ..base.tables.columns import Boundary
+from ..base.tables.schemas import TOTAL, Grouping, cluster_name, internal_name, unlike_but_for_case
 from ..metrics.before_after.timelines import MICROSECONDS_PER_HOUR, Span
 from ..metrics.curves.operating_points import given_thresholds
 from ..metrics.uncertainty.replicates import DEFAULT_RESAMPLES, FEWEST_RESAMPLES, MOST_RESAMPLES, Resampling
 from ..sources.bins import Grid
 from ..sources.types import as_renaming
-from ..tables.columns import Boundary
-from ..tables.schemas import TOTAL, Grouping, cluster_name, internal_name, unlike_but_for_case
 
 # Durations in configs, and the window around an event.
 

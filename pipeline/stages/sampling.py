@@ -18,7 +18,12 @@ import polars as pl
 import sqlglot.expressions as exp
 from pydantic import Field
 
-from ..errors import DataError, NoInputError, Note
+from ..base.errors import DataError, NoInputError, Note
+from ..base.queries.dialect import column
+from ..base.queries.load import statement
+from ..base.records import dataclass
+from ..base.tables.schemas import internal_name
+from ..base.visible_text import rows_in_words
 from ..metrics.few_labels.draws import (
     PER_STRATUM,
     allocation,
@@ -31,13 +36,8 @@ from ..metrics.few_labels.draws import (
 from ..plan import rows
 from ..plan.accounting import begin, run_nodes
 from ..plan.nodes import Frame, Grouped, Phase, Relation, Statement
-from ..queries.dialect import column
-from ..queries.load import statement
-from ..records import dataclass
 from ..sources.inputs import Field as InputField
 from ..sources.inputs import Input, InputContract
-from ..tables.schemas import internal_name
-from ..visible_text import rows_in_words
 from .parameters import StageParameters
 
 if TYPE_CHECKING:

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from ..base.records import dataclass
+from ..base.tables.columns import lowest_retrieved
+from ..base.tables.schemas import GROUPING, TOTAL, group_text, internal_name
+from ..base.visible_text import listed, percent, percent_limits
 from ..metrics.uncertainty.limits import DOUBTFUL, INTERVAL_QUALITY, MEANINGS
-from ..records import dataclass
-from ..tables.columns import lowest_retrieved
-from ..tables.schemas import GROUPING, TOTAL, group_text, internal_name
-from ..visible_text import listed, percent, percent_limits
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

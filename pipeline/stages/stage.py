@@ -10,24 +10,24 @@ from typing import TYPE_CHECKING, Any, Self
 import polars as pl
 from pydantic import field_validator
 
-from .. import visible_text
-from ..errors import DataError, Note
+from ..base import visible_text
+from ..base.errors import DataError, Note
+from ..base.records import dataclass
+from ..base.tables import columns
+from ..base.tables.columns import RATIO_OF, REPLICATE, THRESHOLD, among
+from ..base.tables.schemas import COUNT_TABLE, CRITERION, GROUPING, TOTAL, Column, Table, group_text
 from ..metrics.uncertainty.limits import DOUBTFUL, INTERVAL_QUALITY, Quality
-from ..records import dataclass
-from ..tables import columns
-from ..tables.columns import RATIO_OF, REPLICATE, THRESHOLD, among
-from ..tables.schemas import COUNT_TABLE, CRITERION, GROUPING, TOTAL, Column, Table, group_text
 from .parameters import StageParameters
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
     from pathlib import Path
 
+    from ..base.tables.columns import Ratio
     from ..metrics.planning.pilot import Scale
     from ..plan.plan import Plan
     from ..sources.inputs import InputContract
     from ..sources.source import Source
-    from ..tables.columns import Ratio
     from .figures import KeyNumber, MakesFigures
     from .sections import Asked, Evidence, Measured
 

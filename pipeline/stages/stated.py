@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import polars as pl
 
+from ..base.tables.columns import THRESHOLD, Count, Ratio, divide, nulls, ratio_of, scales, value_of
 from ..metrics.curves.decisions import at_choices
 from ..metrics.curves.operating_points import Outcomes
 from ..metrics.uncertainty.proportions import Confusion
-from ..tables.columns import THRESHOLD, Count, Ratio, divide, nulls, ratio_of, scales, value_of
 from .sections import Measure
 from .stage import Counted, SampleSizes
 
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from ..base.tables.schemas import Column
     from ..metrics.curves.decisions import Ints
     from ..metrics.planning.pilot import Scale
     from ..metrics.uncertainty.replicates import Cube, GroupCounts
-    from ..tables.schemas import Column
 
     Stated: TypeAlias = Sequence[Column | Count | Ratio]
 

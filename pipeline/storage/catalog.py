@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING, Any
 import duckdb
 from duckdb import BinderException, CatalogException, ConversionException, TransactionException
 
-from ..errors import DataError, StorageError, os_error_number, os_fault
-from ..paths import read_file, remove_own
-from ..tables.run_tables import RUNS
+from ..base.errors import DataError, StorageError, os_error_number, os_fault
+from ..base.paths import read_file, remove_own
+from ..base.tables.run_tables import RUNS
 from . import catalog_tables
 from .catalog_tables import (
     HISTORY,

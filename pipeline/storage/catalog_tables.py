@@ -14,18 +14,18 @@ import polars as pl
 import sqlglot.expressions as exp
 from sqlglot import parse_one
 
-from ..queries.dialect import column, data_type, render
-from ..queries.load import macro_names, macros
-from ..records import dataclass
-from ..tables.run_tables import ATTEMPTS, GATES, HISTORY_COLUMNS, METRICS, RECORD_TABLES, RUNS
-from ..tables.schemas import DESCRIPTION
+from ..base.queries.dialect import column, data_type, render
+from ..base.queries.load import macro_names, macros
+from ..base.records import dataclass
+from ..base.tables.run_tables import ATTEMPTS, GATES, HISTORY_COLUMNS, METRICS, RECORD_TABLES, RUNS
+from ..base.tables.schemas import DESCRIPTION
 from .layout import attempts_frame, history_frame, in_history, read_record, record_frames, runs_frame
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
     from pathlib import Path
 
-    from ..tables.schemas import Column
+    from ..base.tables.schemas import Column
     from .layout import Layout, Manifest, PublishedFile
 
 

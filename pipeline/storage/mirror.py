@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, Any
 
 from filelock import FileLock, Timeout
 
-from ..errors import (
+from ..base.errors import (
     BusyError,
     CannotCreateError,
     ConfigError,
@@ -40,8 +40,8 @@ from ..errors import (
     ThresherError,
     UnavailableError,
 )
-from ..paths import remove_own
-from ..records import dataclass
+from ..base.paths import remove_own
+from ..base.records import dataclass
 from ..sources.stores import CHUNK_BYTES, Bucket, T
 from .layout import (
     ATTEMPTS,

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 from filelock import FileLock, Timeout
 
-from ..errors import BusyError, CannotCreateError, DataError, ThresherError, UsageError
-from ..paths import kind_in_words, remove_own
-from ..records import dataclass
-from ..tables.schemas import COUNT_TABLE, DESCRIPTION
+from ..base.errors import BusyError, CannotCreateError, DataError, ThresherError, UsageError
+from ..base.paths import kind_in_words, remove_own
+from ..base.records import dataclass
+from ..base.tables.schemas import COUNT_TABLE, DESCRIPTION
 from .catalog import catalog_faults, stage_catalog, version_of, what_is_shown
 from .layout import (
     MANIFEST,
@@ -66,7 +66,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
-    from ..tables.schemas import Table
+    from ..base.tables.schemas import Table
     from .mirror import Mirror
 
 

@@ -14,10 +14,10 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from ..errors import DataError, NoInputError, ThresherError
-from ..interrupts import NOTES, noted
-from ..paths import remove_own
-from ..records import dataclass
+from ..base.errors import DataError, NoInputError, ThresherError
+from ..base.interrupts import NOTES, noted
+from ..base.paths import remove_own
+from ..base.records import dataclass
 from .layout import (
     FORMAT_VERSION,
     MANIFEST,

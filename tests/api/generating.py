@@ -36,7 +36,7 @@ from pipeline.api.running import open_results as open_results
 from pipeline.api.running import plan_sample as plan_sample
 from pipeline.api.running import run as run
 from pipeline.api.running import sample as sample
-from pipeline.errors import ThresherError as ThresherError
+from pipeline.base.errors import ThresherError as ThresherError
 from pipeline.report.planned import Planned as Planned
 from pipeline.runs.stage_results import Run as Run
 

@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 import thresher
-from pipeline.errors import UsageError
+from pipeline.base.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -13,8 +13,8 @@ from spark import through_spark
 
 import pipeline
 from cases.reading import case_folders, case_name, prepare, read_expected
+from pipeline.base.queries.dialect import render
 from pipeline.engines import duckdb as engine
-from pipeline.queries.dialect import render
 from pipeline.sources.finding import Listing
 from pipeline.sources.frames import Frame
 from pipeline.sources.parquet_files import DataFile

@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 from cli.calls import at_terminal, call, spawn
-from pipeline.visible_text import cleaned
+from pipeline.base.visible_text import cleaned
 
 if TYPE_CHECKING:
     from pathlib import Path

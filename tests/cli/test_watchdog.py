@@ -14,9 +14,9 @@ from runs.inputs.workplace import Workplace, workplace
 from storage.promises import assert_results_ok, attempts
 
 from cli.calls import call, spawn
+from pipeline.base.interrupts import NOTES, NOTHING, CrashNotes, Note, noted, opening, reading
 from pipeline.cli.session import pause_until_full, resident_bytes
 from pipeline.engines.engine import MIB, ceiling
-from pipeline.interrupts import NOTES, NOTHING, CrashNotes, Note, noted, opening, reading
 
 if TYPE_CHECKING:
     from pathlib import Path

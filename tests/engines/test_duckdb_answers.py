@@ -8,9 +8,9 @@ import polars as pl
 import pytest
 import sqlglot
 
+from pipeline.base.interrupts import StopRequest
+from pipeline.base.queries.dialect import FILE, Partition, column
 from pipeline.engines.duckdb import DuckDB, Resources
-from pipeline.interrupts import StopRequest
-from pipeline.queries.dialect import FILE, Partition, column
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -13,10 +13,10 @@ import pyarrow.parquet as pq
 import pytest
 import sqlglot
 
+from pipeline.base.errors import DataError, Interrupted, PermissionDenied, ResourceError, ThresherError
+from pipeline.base.interrupts import StopRequest
 from pipeline.engines import duckdb as duckdb_engine
 from pipeline.engines.duckdb import DuckDB, Resources
-from pipeline.errors import DataError, Interrupted, PermissionDenied, ResourceError, ThresherError
-from pipeline.interrupts import StopRequest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

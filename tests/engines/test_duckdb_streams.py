@@ -9,10 +9,10 @@ import polars as pl
 import pytest
 import sqlglot
 
+from pipeline.base.errors import DataError, Interrupted
+from pipeline.base.interrupts import StopRequest
 from pipeline.engines import duckdb as module
 from pipeline.engines.duckdb import DuckDB, Resources
-from pipeline.errors import DataError, Interrupted
-from pipeline.interrupts import StopRequest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from pipeline.base.errors import ThresherError
 from pipeline.engines import engine
 from pipeline.engines.engine import scratch_folder
-from pipeline.errors import ThresherError
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from pipeline.base.queries.dialect import Partition
 from pipeline.engines.engine import Scan
-from pipeline.queries.dialect import Partition
 
 FILES = ("/a/x.parquet", "/b/x.parquet", "/c/x.parquet")
 DAY = Partition("folder 0: day", "VARCHAR", ("1", None, "3"))

@@ -21,7 +21,7 @@ from hypothesis import settings
 from running import stage_tables
 
 import pipeline
-from pipeline.errors import ThresherError
+from pipeline.base.errors import ThresherError
 from pipeline.runs.config import load_config, parse_config
 
 if TYPE_CHECKING:

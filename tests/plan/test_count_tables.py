@@ -8,10 +8,10 @@ import polars as pl
 import pytest
 import sqlglot.expressions as exp
 
-from pipeline.errors import DataError
+from pipeline.base.errors import DataError
+from pipeline.base.tables.schemas import Grouping
 from pipeline.plan import counts as count_nodes
 from pipeline.plan.count_tables import CountTables
-from pipeline.tables.schemas import Grouping
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

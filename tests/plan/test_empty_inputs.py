@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 from running import run_before_after, run_stages, stage_config
 
-from pipeline.errors import DataError, NoInputError
+from pipeline.base.errors import DataError, NoInputError
 from pipeline.stages import STAGES
 
 if TYPE_CHECKING:

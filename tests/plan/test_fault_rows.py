@@ -9,8 +9,8 @@ import polars as pl
 import pytest
 from running import run_stages, run_threshold_sweep, stage_config
 
+from pipeline.base.errors import DataError
 from pipeline.engines.duckdb import DuckDB
-from pipeline.errors import DataError
 
 if TYPE_CHECKING:
     from pathlib import Path

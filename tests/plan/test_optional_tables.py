@@ -12,7 +12,7 @@ from running import POINTS, read_table, run_stages, stage_config
 from stage_examples import EXAMPLES
 
 import pipeline
-from pipeline.errors import DataError
+from pipeline.base.errors import DataError
 from pipeline.stages import find_stage
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ import pytest
 from running import run_before_after, run_stages, run_threshold_sweep, stage_config
 from stage_examples import EXAMPLES
 
-from pipeline.errors import DataError, NoInputError
+from pipeline.base.errors import DataError, NoInputError
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -10,7 +10,7 @@ import pytest
 from running import run_stages, run_threshold_sweep, stage_config
 from stage_examples import EXAMPLES
 
-from pipeline.errors import DataError
+from pipeline.base.errors import DataError
 from pipeline.runs.proposing import propose
 from pipeline.stages import find_stage
 

@@ -8,12 +8,12 @@ import pytest
 from running import estimates_of, read_table, rows_by_status, run_before_after
 
 import pipeline
+from pipeline.base.errors import ConfigError, DataError
+from pipeline.base.queries.dialect import render
+from pipeline.base.queries.load import statement
 from pipeline.engines.duckdb import DuckDB
-from pipeline.errors import ConfigError, DataError
 from pipeline.plan.nodes import Grouped, Relation
 from pipeline.plan.rows import From, Graph
-from pipeline.queries.dialect import render
-from pipeline.queries.load import statement
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -8,11 +8,11 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
+from pipeline.base.interrupts import StopRequest
+from pipeline.base.queries.load import expand, load
 from pipeline.engines.duckdb import DuckDB, Resources
-from pipeline.interrupts import StopRequest
 from pipeline.metrics.curves.trapezoidal_area import CellGrid
 from pipeline.plan.rows import IN_CELLS, SCORED, FirstCells, rows_in_cells
-from pipeline.queries.load import expand, load
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -8,7 +8,7 @@ from running import stage_config
 from stage_examples import EXAMPLES
 
 import pipeline
-from pipeline.errors import UsageError
+from pipeline.base.errors import UsageError
 from pipeline.report.evidence import Wish
 from pipeline.report.explaining import Explanation, Shown, explain
 from pipeline.report.explanation import blocks_of, other_measures

@@ -14,7 +14,7 @@ from running import read_table, run_stages, stage_config
 from stage_examples import EXAMPLES
 
 import pipeline
-from pipeline.errors import UsageError
+from pipeline.base.errors import UsageError
 from pipeline.report.evidence import Wish
 from pipeline.report.explaining import Explanation, Shown, explain
 from pipeline.report.published import PublishedRun, PublishedStage, latest_run

@@ -16,7 +16,7 @@ from running import stage_config
 from stage_examples import EXAMPLES
 
 import thresher
-from pipeline.errors import ThresherError, UsageError
+from pipeline.base.errors import ThresherError, UsageError
 from pipeline.report.evidence import Wish
 from pipeline.report.pilots import Goal
 from pipeline.report.planned import FORMATS, written

@@ -15,7 +15,7 @@ from running import stage_config
 from sklearn import metrics
 
 import pipeline
-from pipeline.errors import UsageError
+from pipeline.base.errors import UsageError
 from pipeline.report.evidence import Wish
 from pipeline.report.explaining import Explanation, Shown, explain
 from pipeline.report.published import PublishedRun, latest_run

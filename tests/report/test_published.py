@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 import pytest
 
-from pipeline.errors import DataError, NoInputError, UsageError
+from pipeline.base.errors import DataError, NoInputError, UsageError
 from pipeline.report.published import PublishedStage, kept_run, latest_run, named_runs, read_run
 from pipeline.report.summary import Paragraph, blocks_of_stage, paragraph_of
 from pipeline.report.text import plain_text

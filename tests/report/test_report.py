@@ -14,6 +14,7 @@ import pytest
 import vl_convert
 from cli.calls import call
 
+from pipeline.base.tables.schemas import values_text
 from pipeline.report import page as page_module
 from pipeline.report.charts import Group, Panels, panels
 from pipeline.report.drawing import drawing_script, multiples, stage_content
@@ -23,7 +24,6 @@ from pipeline.report.published import kept_run, latest_run, named_runs
 from pipeline.report.summary import headline, limits_text, value_text
 from pipeline.report.text import element, escaped, inert_json
 from pipeline.stages.figures import Axis, Figure, KeyNumber, Series
-from pipeline.tables.schemas import values_text
 from report.conftest import COLUMN, publish
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from cli.calls import call
 from storage.promises import assert_results_ok, attempts
 
 import thresher
-from pipeline.errors import ConfigError, Interrupted, NoInputError
+from pipeline.base.errors import ConfigError, Interrupted, NoInputError
 from pipeline.report.drawing import stage_content
 from pipeline.report.page import stage_section, warning_box
 from pipeline.report.published import latest_run

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from pipeline.errors import ConfigError, NoInputError
-from pipeline.queries.load import resource_folder
+from pipeline.base.errors import ConfigError, NoInputError
+from pipeline.base.queries.load import resource_folder
 from pipeline.runs.config import load_config, parse_config
 from pipeline.stages.parameters import EvenThresholds
 

@@ -8,7 +8,7 @@ import pytest
 from cli.calls import call
 from running import nested
 
-from pipeline.errors import ConfigError
+from pipeline.base.errors import ConfigError
 from pipeline.runs.config import load_config, parse_config
 
 if TYPE_CHECKING:

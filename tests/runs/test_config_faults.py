@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from pydantic import ValidationError
 
-from pipeline.errors import ConfigError
+from pipeline.base.errors import ConfigError
 from pipeline.runs.config import ResourceLimits, load_config, parse_config
 from pipeline.runs.variables import explain, toml
 from pipeline.stages import STAGES

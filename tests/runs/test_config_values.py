@@ -13,7 +13,7 @@ from cli.calls import call
 from pydantic import BaseModel
 from running import compared, nested
 
-from pipeline.errors import ConfigError
+from pipeline.base.errors import ConfigError
 from pipeline.runs.config import load_config, parse_config
 from pipeline.stages import STAGES
 

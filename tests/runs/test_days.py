@@ -16,9 +16,9 @@ from polars.testing import assert_frame_equal
 from storage.promises import assert_results_ok, read_json
 
 import pipeline
+from pipeline.base.errors import ConfigError
 from pipeline.cli.running import run_days
 from pipeline.cli.session import Console
-from pipeline.errors import ConfigError
 from pipeline.storage.layout import Layout
 from pipeline.storage.publish import verify
 

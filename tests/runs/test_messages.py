@@ -9,8 +9,8 @@ import pytest
 from running import run_stages
 
 import pipeline
+from pipeline.base.errors import ConfigError
 from pipeline.engines import spark_session
-from pipeline.errors import ConfigError
 
 if TYPE_CHECKING:
     from pathlib import Path

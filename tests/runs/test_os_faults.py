@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import pipeline
-from pipeline.errors import ResourceError, os_fault, system_fault
+from pipeline.base.errors import ResourceError, os_fault, system_fault
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -21,7 +21,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from running import read_table, run_stages
 
-from pipeline.errors import ThresherError
+from pipeline.base.errors import ThresherError
 from pipeline.runs.config import parse_config
 from pipeline.runs.proposing import propose
 from pipeline.stages import find_stage

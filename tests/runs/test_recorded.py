@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from cases.reading import CASES, case_folders
 
-from pipeline.errors import DataError
+from pipeline.base.errors import DataError
 from pipeline.runs.config import load_config
 from pipeline.runs.recorded import recorded_config
 from pipeline.runs.stage_results import canonical

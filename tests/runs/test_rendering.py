@@ -12,12 +12,12 @@ import sqlglot.expressions as exp
 from cases.reading import case_folders, case_name, prepare
 from sqlglot import parse
 
+from pipeline.base.queries.load import file_of, resource_folder
 from pipeline.plan.plan import TYPES
-from pipeline.queries.load import file_of, resource_folder
 from pipeline.runs.config import load_config
 from pipeline.runs.evaluation import render_opened
 from pipeline.runs.opening import open_inputs
-from pipeline.simulations import (
+from pipeline.stages.simulations import (
     before_after,
     change_points,
     compare,

@@ -16,7 +16,7 @@ import pytest
 from storage.promises import assert_results_ok, assert_tidy
 
 import pipeline
-from pipeline.errors import StorageError
+from pipeline.base.errors import StorageError
 from pipeline.runs import evaluation, stage_by_stage
 from pipeline.runs.stage_by_stage import finished_stages
 from pipeline.storage.layout import Layout

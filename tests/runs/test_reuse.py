@@ -14,9 +14,9 @@ import pytest
 from cases.reading import case_folders, case_name, prepare
 from running import read_table, stage_tables
 
+from pipeline.base.errors import DataError, StorageError, ThresherError
 from pipeline.engines import per_file_cache
 from pipeline.engines.duckdb import DuckDB
-from pipeline.errors import DataError, StorageError, ThresherError
 from pipeline.runs import evaluation, runner
 from pipeline.runs.config import parse_config
 from pipeline.storage import state as storing

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from pipeline.base.errors import ConfigError
 from pipeline.cli.app import _overrides
-from pipeline.errors import ConfigError
 from pipeline.runs.config import Config, parse_config
 from pipeline.runs.stage_results import canonical
 from pipeline.runs.variables import NO_VARIABLES, recorded_variables

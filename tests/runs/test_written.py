@@ -13,7 +13,7 @@ from cli.calls import call
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pipeline.errors import ConfigError
+from pipeline.base.errors import ConfigError
 from pipeline.runs.config import parse_config
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ import pytest
 from polars.testing import assert_frame_equal
 
 import thresher
-from pipeline.errors import BusyError, ConfigError, DataError
+from pipeline.base.errors import BusyError, ConfigError, DataError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

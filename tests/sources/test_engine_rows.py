@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
-from pipeline.errors import ConfigError, DataError, NoInputError
+from pipeline.base.errors import ConfigError, DataError, NoInputError
 from pipeline.runs import opening
 from pipeline.runs.config import parse_config
 from pipeline.runs.evaluation import render_opened

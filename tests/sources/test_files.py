@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 from running import read_table, rows_by_status, run_before_after, run_stages
 
-from pipeline.errors import DataError, NoInputError
+from pipeline.base.errors import DataError, NoInputError
 from pipeline.sources.finding import Listing
 from pipeline.sources.inputs import Field, Input, InputContract
 from pipeline.sources.parquet_files import DataFile

@@ -14,8 +14,8 @@ from cli.calls import call
 from running import before_after_config, read_table, run_before_after
 
 import pipeline
-from pipeline.errors import ConfigError, DataError, NoInputError, PermissionDenied, StorageError
-from pipeline.paths import local_path
+from pipeline.base.errors import ConfigError, DataError, NoInputError, PermissionDenied, StorageError
+from pipeline.base.paths import local_path
 from pipeline.sources.finding import Listing
 from pipeline.sources.inputs import Input
 

@@ -21,7 +21,7 @@ from running import run_stages
 
 import pipeline
 import thresher
-from pipeline.errors import ConfigError, DataError, NoInputError
+from pipeline.base.errors import ConfigError, DataError, NoInputError
 from pipeline.runs.config import parse_config
 from pipeline.sources.finding import Listing
 from pipeline.sources.inputs import Field, Input, InputContract, Kind

@@ -19,7 +19,7 @@ from polars.testing import assert_frame_equal
 from running import run_stages
 
 import pipeline
-from pipeline.errors import DataError, NoInputError, ThresherError
+from pipeline.base.errors import DataError, NoInputError, ThresherError
 from pipeline.sources.frames import Frame, FrameRows, is_frame, labelled, open_frame
 from pipeline.sources.inputs import EngineRows
 from pipeline.sources.parquet_files import DataFile, open_file

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import thresher
-from pipeline.errors import ConfigError, DataError
+from pipeline.base.errors import ConfigError, DataError
 from pipeline.sources.line_formats import QRELS, RUN, brat, mentions_of, tagged_tokens, trec
 
 if TYPE_CHECKING:

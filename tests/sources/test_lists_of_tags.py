@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import thresher
-from pipeline.errors import ConfigError, DataError
+from pipeline.base.errors import ConfigError, DataError
 from pipeline.sources.finding import Listing
 from pipeline.sources.inputs import Input
 

@@ -11,8 +11,8 @@ from cli.calls import call
 from running import run_stages, stage_config
 
 import pipeline
+from pipeline.base.errors import DataError, NoInputError
 from pipeline.engines.expression_types import truths
-from pipeline.errors import DataError, NoInputError
 from pipeline.sources.finding import Listing
 from pipeline.sources.inputs import Input
 

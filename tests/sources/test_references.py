@@ -8,7 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from sqlglot import exp, parse_one
 
-from pipeline.errors import ConfigError
+from pipeline.base.errors import ConfigError
 from pipeline.sources.predicates import columns_of, expanded, parse_predicate, parse_value
 
 HOSTILE = (

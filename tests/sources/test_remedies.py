@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import thresher
-from pipeline.errors import DataError
+from pipeline.base.errors import DataError
 from pipeline.sources.parquet_files import _check_places
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 from running import estimates_of, read_table, rows_by_status, run_before_after, run_threshold_sweep
 
-from pipeline.errors import DataError
+from pipeline.base.errors import DataError
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -24,8 +24,8 @@ from pyiceberg.types import StringType
 from running import run_stages, stage_config
 
 import pipeline
+from pipeline.base.errors import ConfigError, DataError, NoInputError
 from pipeline.engines.expression_types import truths
-from pipeline.errors import ConfigError, DataError, NoInputError
 from pipeline.sources.finding import Listing
 from pipeline.sources.inputs import Input
 from pipeline.sources.parquet_files import DataFile

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import thresher
-from pipeline.errors import DataError
+from pipeline.base.errors import DataError
 
 if TYPE_CHECKING:
     from pathlib import Path

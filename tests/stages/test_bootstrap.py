@@ -11,7 +11,7 @@ from polars.testing import assert_frame_equal
 from running import read_table, run_stages, stage_config
 from stage_examples import EXAMPLES
 
-from pipeline.errors import ConfigError
+from pipeline.base.errors import ConfigError
 from pipeline.stages.threshold_sweep import areas
 
 if TYPE_CHECKING:

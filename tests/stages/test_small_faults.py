@@ -10,8 +10,8 @@ import polars as pl
 import pytest
 from running import run_threshold_sweep
 
+from pipeline.base.errors import DataError, UsageError
 from pipeline.cli.session import parse_setting
-from pipeline.errors import DataError, UsageError
 from pipeline.metrics.curves.operating_points import Criterion
 from pipeline.metrics.curves.trapezoidal_area import OpenCells, finer, pr_auc
 

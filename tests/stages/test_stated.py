@@ -14,10 +14,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pipeline.base.tables.columns import Count, Ratio
 from pipeline.metrics.uncertainty.replicates import Cube
 from pipeline.stages import STAGES, StageEntry
 from pipeline.stages.stated import counted, f_beta_of_row, outcomes_of, ratios_of, with_ratios
-from pipeline.tables.columns import Count, Ratio
 
 ROOT = Path(__file__).parents[2]
 STATEMENT = '    Ratio("jaccard", ("tp",), ("fp", "fn"), "nothing at all", "share of all"),\n'

@@ -14,11 +14,11 @@ from polars.testing import assert_frame_equal
 from runs.inputs.workplace import Workplace, assert_error
 
 import pipeline
+from pipeline.base.tables.schemas import DESCRIPTION
 from pipeline.storage import catalog, catalog_tables, layout, state
 from pipeline.storage.layout import Layout
 from pipeline.storage.publish import verify
 from pipeline.storage.state import point_to_latest
-from pipeline.tables.schemas import DESCRIPTION
 from storage.promises import assert_results_ok, attempts
 
 if TYPE_CHECKING:

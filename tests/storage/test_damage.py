@@ -14,7 +14,7 @@ import pytest
 from cli.calls import call, spawn
 from runs.inputs.workplace import Workplace, assert_error
 
-from pipeline.errors import DataError
+from pipeline.base.errors import DataError
 from pipeline.storage.publish import verify
 from pipeline.storage.state import process_facts
 from storage.promises import assert_results_ok, attempts, read_json, sha256
@@ -394,7 +394,7 @@ def test_a_folder_that_nobody_has_seen_is_removed_by_one_rename(
     unseen = copy.results / "runs" / "00000004-0123456789ab"
     shutil.copytree(folders(copy)[-1], unseen)
     with monkeypatch.context() as patch:
-        patch.setattr("pipeline.paths.shutil.rmtree", stop)
+        patch.setattr("pipeline.base.paths.shutil.rmtree", stop)
         assert_error(copy.run(), 74, os.strerror(errno.EIO))
     assert not unseen.exists()
     again(copy)

@@ -18,7 +18,7 @@ from cli.calls import call
 from object_store import Fault, ObjectStore, Running
 
 import pipeline
-from pipeline.errors import BusyError, ConfigError, PermissionDenied, ThresherError, UnavailableError
+from pipeline.base.errors import BusyError, ConfigError, PermissionDenied, ThresherError, UnavailableError
 from pipeline.runs import written
 from pipeline.runs.config import parse_config
 from pipeline.runs.written import put_beside, results_at, store_of

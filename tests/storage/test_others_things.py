@@ -16,7 +16,7 @@ from cli.calls import call
 from runs.inputs.workplace import Workplace, assert_error
 
 from pipeline import open_results
-from pipeline.paths import remove_own
+from pipeline.base.paths import remove_own
 from pipeline.storage.state import CatalogFacts, parse_pointer
 
 if TYPE_CHECKING:

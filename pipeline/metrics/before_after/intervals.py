@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 import numpy as np
 import scipy
 
-from ...records import dataclass
+from ...base.records import dataclass
 from ..uncertainty.jackknife import dispersion, fieller_interval, gamma_interval, leave_one_out, t_quantile, tail
 from ..uncertainty.limits import Interval, union
 from ..uncertainty.replicates import otherwise, studentised

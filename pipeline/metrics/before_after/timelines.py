@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ...records import dataclass
+from ...base.records import dataclass
 from ..uncertainty.clusters import JackknifeSpread, serial_correlation
 from ..uncertainty.jackknife import covariance, leave_one_out
 

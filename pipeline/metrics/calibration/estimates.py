@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 import scipy
 
-from ...records import dataclass
+from ...base.records import dataclass
 from ..curves.influence import spread_of_means
 from ..uncertainty.clusters import ONE_WAY, over_time
 from ..uncertainty.proportions import Confusion, Weights, intervals_of_clusters, intervals_of_rows

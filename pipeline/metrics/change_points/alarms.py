@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 import numpy as np
 import scipy
 
-from ...records import dataclass
+from ...base.records import dataclass
 from ..uncertainty.clusters import effective_number, may_neighbours_be_alike, spread_of_shifts, stretches
 from ..uncertainty.jackknife import gamma_interval, leave_one_out, t_quantile, tail
 from ..uncertainty.proportions import Confusion, intervals_of_clusters

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from ...records import dataclass
+from ...base.records import dataclass
 from ..matching.bipartite import Edges, maximum_matching
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 import numpy as np
 import scipy
 
-from ...records import dataclass
+from ...base.records import dataclass
 from ..uncertainty.jackknife import t_quantile
 from .paired import PairedT, differences, is_constant, means_of, paired_t, skewness_of_difference
 from .pooled import Student, difference_of, unit_of

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 import numpy as np
 import scipy
 
-from ...records import dataclass
+from ...base.records import dataclass
 from ..uncertainty.clusters import effective_number
 from ..uncertainty.proportions import intervals_of_clusters, intervals_of_rows
 

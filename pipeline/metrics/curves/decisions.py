@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from ...records import dataclass
+from ...base.records import dataclass
 from ..uncertainty.jackknife import covariance, leave_one_out
 from ..uncertainty.proportions import Confusion, Weights, intervals_of_clusters, intervals_of_rows
 

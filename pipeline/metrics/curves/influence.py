@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 
-from ...records import dataclass
+from ...base.records import dataclass
 from ..uncertainty.clusters import (
     CELLS_OF_BOTH,
     Spread,

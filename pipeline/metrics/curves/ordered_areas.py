@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 import polars as pl
 
-from ...records import dataclass
+from ...base.records import dataclass
 from .influence import CLASSES, ClassMoments, ReplicateSums, degrees_of_rows, running_sums, variance_of_rows
 
 if TYPE_CHECKING:

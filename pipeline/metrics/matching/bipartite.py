@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 import polars as pl
 
-from ...records import dataclass
+from ...base.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

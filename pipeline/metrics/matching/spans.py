@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 
-from ...records import dataclass
+from ...base.records import dataclass
 from .bipartite import UNMATCHED, WORD_BITS, Edges, first_come_matching, match_equal, maximum_matching, numbered, packed
 
 if TYPE_CHECKING:

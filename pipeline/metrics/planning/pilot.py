@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 import numpy as np
 import scipy
 
-from ...records import dataclass
+from ...base.records import dataclass
 from ..uncertainty.jackknife import binomial_limits, logit_interval, t_quantile, tail
 from ..uncertainty.proportions import mean_limits
 from .power import detectable, expected_power, smallest_factor, smallest_number

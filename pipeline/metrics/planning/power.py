@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 import numpy as np
 import scipy
 
-from ...records import dataclass
+from ...base.records import dataclass
 from ..before_after.estimates import audited_precision
 
 if TYPE_CHECKING:

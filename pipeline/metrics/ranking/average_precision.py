@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 import scipy
 
-from ...records import dataclass
+from ...base.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 
-from ...records import dataclass
+from ...base.records import dataclass
 from .average_precision import tie_gains
 
 if TYPE_CHECKING:

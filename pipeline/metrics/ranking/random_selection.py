@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 import numpy as np
 import scipy
 
-from ...records import dataclass
+from ...base.records import dataclass
 from .average_precision import (
     average_precision_moments,
     average_precision_moments_of,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import scipy
 
-from ...records import dataclass
+from ...base.records import dataclass
 from .jackknife import FEWEST_DEGREES, covariance, effective_degrees, logit_interval, satterthwaite, t_quantile
 
 if TYPE_CHECKING:

@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
+from ...base.tables.columns import REPLICATE, SECOND_REPLICATE, THRESHOLD, add_up, by_group, doubles, nulls, texts
+from ...base.tables.schemas import GROUPING, TOTAL, grouping_columns
+from ...base.visible_text import percent
 from ...metrics.before_after.assumption import CrossedMatches, placebo, placebo_joint, trend
 from ...metrics.before_after.estimates import Sums
 from ...metrics.before_after.intervals import MIN_REPLICATES
@@ -15,9 +18,6 @@ from ...metrics.comparison.significance import adjust_p_values
 from ...metrics.uncertainty.limits import INTERVAL_QUALITY, Quality
 from ...metrics.uncertainty.replicates import GroupCounts
 from ...plan.counts import CountFunction, Query
-from ...tables.columns import REPLICATE, SECOND_REPLICATE, THRESHOLD, add_up, by_group, doubles, nulls, texts
-from ...tables.schemas import GROUPING, TOTAL, grouping_columns
-from ...visible_text import percent
 from ..figures import Axis, Figure, Rule, Series, caption, drawn, intervals, keys_of, rising, thinned, with_limits
 from ..stage import number
 from .groups import groups_of

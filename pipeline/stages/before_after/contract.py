@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, cast, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
+from ...base.tables.columns import Count, Ratio, columns_of
+from ...base.tables.schemas import Column, Table, limits_of, limits_of_share, of_chosen_row, unlike_but_for_case
 from ...metrics.before_after.estimates import ReferenceRule
 from ...metrics.before_after.formulas import PAGE, SHOWN
 from ...metrics.before_after.intervals import Choice
@@ -15,8 +17,6 @@ from ...metrics.uncertainty.limits import DESIGN_EFFECT, N_CLUSTERS, N_EFFECTIVE
 from ...sources.bindings import KeyMatch
 from ...sources.inputs import Field as InputField
 from ...sources.inputs import Input, InputContract
-from ...tables.columns import Count, Ratio, columns_of
-from ...tables.schemas import Column, Table, limits_of, limits_of_share, of_chosen_row, unlike_but_for_case
 from ..parameters import StageParameters, Window, ascending
 from ..stage import CLUSTER
 

@@ -10,7 +10,12 @@ import numpy as np
 import polars as pl
 import sqlglot.expressions as exp
 
-from ...errors import ConfigError, DataError
+from ...base.errors import ConfigError, DataError
+from ...base.queries.dialect import column
+from ...base.queries.load import statement
+from ...base.records import dataclass
+from ...base.tables.columns import REPLICATE, THRESHOLD, add_up, by_group, doubles, nulls, texts
+from ...base.tables.schemas import GROUPING
 from ...metrics.before_after import estimates as estimator
 from ...metrics.before_after.assumption import NearAndFar, realised_precision_interval
 from ...metrics.before_after.estimates import Sides
@@ -39,11 +44,6 @@ from ...plan import rows
 from ...plan.counts import CountFunction, Query, Sweep
 from ...plan.nodes import Grouped, Relation
 from ...plan.plan import Plan
-from ...queries.dialect import column
-from ...queries.load import statement
-from ...records import dataclass
-from ...tables.columns import REPLICATE, THRESHOLD, add_up, by_group, doubles, nulls, texts
-from ...tables.schemas import GROUPING
 from .contract import N_COLUMNS, REALISED, Parent
 from .inputs import (
     COUNTS_AROUND,

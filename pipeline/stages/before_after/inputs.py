@@ -9,17 +9,17 @@ import numpy as np
 import polars as pl
 import sqlglot.expressions as exp
 
-from ...errors import ConfigError, DataError
+from ...base.errors import ConfigError, DataError
+from ...base.queries.dialect import column, double, kept
+from ...base.queries.load import statement
+from ...base.records import dataclass
+from ...base.tables.columns import REPLICATE, SECOND_REPLICATE, THRESHOLD, as_key, lowest_retrieved
+from ...base.tables.schemas import GROUPING
+from ...base.visible_text import rows_in_words, with_edges
 from ...metrics.before_after.timelines import MICROSECONDS_PER_HOUR, counts_around, counts_between, lag_agreement
 from ...plan import rows
 from ...plan.counts import CountFunction
 from ...plan.nodes import After, CrossCheck, Relation
-from ...queries.dialect import column, double, kept
-from ...queries.load import statement
-from ...records import dataclass
-from ...tables.columns import REPLICATE, SECOND_REPLICATE, THRESHOLD, as_key, lowest_retrieved
-from ...tables.schemas import GROUPING
-from ...visible_text import rows_in_words, with_edges
 from ..stage import CLUSTER
 from .contract import EVENT_COLUMNS, N_COLUMNS
 
@@ -28,10 +28,10 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from ...base.tables.columns import Boundary
     from ...metrics.before_after.timelines import Span
     from ...plan.nodes import Grouped
     from ...sources.source import Source
-    from ...tables.columns import Boundary
     from .contract import Compared
     from .planning import Matchers
 

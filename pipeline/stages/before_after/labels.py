@@ -10,7 +10,13 @@ import polars as pl
 import scipy
 import sqlglot.expressions as exp
 
-from ...errors import ConfigError, DataError, Note
+from ...base.errors import ConfigError, DataError, Note
+from ...base.queries.dialect import all_rows, column
+from ...base.queries.load import statement
+from ...base.records import dataclass
+from ...base.tables.columns import REPLICATE, THRESHOLD, at_or_above, by_group, doubles, lowest_retrieved, nulls
+from ...base.tables.schemas import GROUPING
+from ...base.visible_text import rows_in_words
 from ...metrics.before_after.assumption import predicted
 from ...metrics.before_after.estimates import AuditedPrecision, Sums, audited_precision, combined_precision
 from ...metrics.before_after.sensitivity import LogRatio, kappa_limits, kappa_variance, placebo_ratio
@@ -35,12 +41,6 @@ from ...plan.nodes import (
     missing_check,
 )
 from ...plan.plan import Plan
-from ...queries.dialect import all_rows, column
-from ...queries.load import statement
-from ...records import dataclass
-from ...tables.columns import REPLICATE, THRESHOLD, at_or_above, by_group, doubles, lowest_retrieved, nulls
-from ...tables.schemas import GROUPING
-from ...visible_text import rows_in_words
 from ..sampling import Sheet, drawn_of_these, labels_of, strata_of
 from ..stated import with_ratios
 from . import assumption, groups
@@ -53,6 +53,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from ...base.tables.columns import Boundary
     from ...engines.engine import Engine
     from ...metrics.before_after.estimates import Prediction
     from ...metrics.uncertainty.jackknife import Floats
@@ -60,7 +61,6 @@ if TYPE_CHECKING:
     from ...plan.nodes import Progress
     from ...sources.bins import Grid
     from ...sources.source import Source
-    from ...tables.columns import Boundary
     from .contract import Audit, BeforeAfterParameters
     from .groups import EstimatedGroup
     from .planning import Matchers

@@ -7,7 +7,12 @@ from typing import TYPE_CHECKING
 
 import sqlglot.expressions as exp
 
-from ...errors import ConfigError, DataError
+from ...base.errors import ConfigError, DataError
+from ...base.queries.dialect import all_rows, double, kept, part
+from ...base.queries.load import statement
+from ...base.records import dataclass
+from ...base.tables.columns import SECOND_REPLICATE
+from ...base.visible_text import listed
 from ...metrics.before_after.timelines import MICROSECONDS_PER_HOUR
 from ...plan import rows
 from ...plan.counts import CountFunction, Query, Sweep
@@ -22,12 +27,7 @@ from ...plan.nodes import (
 )
 from ...plan.plan import OptionalTable, Plan
 from ...plan.roles import UnmappedId, pooled_systems
-from ...queries.dialect import all_rows, double, kept, part
-from ...queries.load import statement
-from ...records import dataclass
 from ...sources.bins import Grid
-from ...tables.columns import SECOND_REPLICATE
-from ...visible_text import listed
 from ..parameters import EVERYTHING
 from . import assumption, contract, groups, inputs, labels
 from .contract import COUNT_NAMES, N_COLUMNS

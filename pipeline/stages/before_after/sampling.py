@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 import sqlglot.expressions as exp
 
-from ...errors import ConfigError
+from ...base.errors import ConfigError
+from ...base.queries.dialect import column
+from ...base.queries.load import statement
+from ...base.tables.schemas import internal_name
 from ...metrics.few_labels.draws import worth_of_rows_alike
 from ...plan import rows
 from ...plan.nodes import Relation, missing_check
 from ...plan.plan import Plan
-from ...queries.dialect import column
-from ...queries.load import statement
 from ...sources.inputs import Field as InputField
-from ...tables.schemas import internal_name
 from ..sampling import SampleParameters, ShownBeside, labelled_contract, nodes_of
 from ..stage import Stage
 from .contract import ARTICLES, EVENTS, PAIRS, BeforeAfterParameters

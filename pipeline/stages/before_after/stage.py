@@ -8,7 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from ...errors import DataError
+from ...base.errors import DataError
+from ...base.tables.columns import REPLICATE, SECOND_REPLICATE, THRESHOLD, at_or_above, lowest_retrieved
+from ...base.tables.schemas import GROUPING, TOTAL
+from ...base.visible_text import listed, of_every
 from ...metrics.before_after import estimates as estimator
 from ...metrics.before_after import sensitivity
 from ...metrics.before_after.estimates import references_of, with_estimates
@@ -18,9 +21,6 @@ from ...metrics.curves.operating_points import COST, cost_columns, pick
 from ...metrics.uncertainty.clusters import SHORTEST_SPAN, Cycle
 from ...metrics.uncertainty.limits import warnings_of_marks, with_numbers, with_quality
 from ...metrics.uncertainty.replicates import Cube
-from ...tables.columns import REPLICATE, SECOND_REPLICATE, THRESHOLD, at_or_above, lowest_retrieved
-from ...tables.schemas import GROUPING, TOTAL
-from ...visible_text import listed, of_every
 from .. import sections
 from ..figures import (
     CHOICE,

@@ -9,7 +9,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 import sqlglot.expressions as exp
 
-from ...errors import DataError, Note
+from ...base.errors import DataError, Note
+from ...base.queries.dialect import column
+from ...base.queries.load import statement
+from ...base.records import dataclass
+from ...base.tables.schemas import internal_name, users_name
+from ...base.visible_text import rows_in_words
 from ...plan import rows
 from ...plan.counts import Query, Sweep, Transform
 from ...plan.nodes import (
@@ -26,13 +31,8 @@ from ...plan.nodes import (
 )
 from ...plan.plan import OptionalTable, Plan
 from ...plan.roles import pooled_systems
-from ...queries.dialect import column
-from ...queries.load import statement
-from ...records import dataclass
 from ...sources.bindings import KeyMatch
 from ...sources.types import TIME_TYPES
-from ...tables.schemas import internal_name, users_name
-from ...visible_text import rows_in_words
 from . import results
 from .contract import (
     ALARM_TABLES,

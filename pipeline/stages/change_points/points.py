@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 import polars as pl
 
-from ...errors import DataError
+from ...base.errors import DataError
+from ...base.records import dataclass
+from ...base.tables.columns import REPLICATE, THRESHOLD, by_group, doubles, nulls, quotient
 from ...metrics.before_after.timelines import MICROSECONDS_PER_HOUR
 from ...metrics.change_points.alarms import AlarmRule, Cooldown, Leads, changes_by_level, changes_by_score, rate_limits
 from ...metrics.change_points.matching import (
@@ -49,8 +51,6 @@ from ...metrics.uncertainty.limits import (
     worst,
 )
 from ...metrics.uncertainty.proportions import Confusion
-from ...records import dataclass
-from ...tables.columns import REPLICATE, THRESHOLD, by_group, doubles, nulls, quotient
 from ..stated import counted
 from ..stated import with_ratios as ratios_of_counts
 from .contract import (

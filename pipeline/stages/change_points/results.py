@@ -11,6 +11,10 @@ import numpy as np
 import polars as pl
 import sqlglot.expressions as exp
 
+from ...base.queries.load import statement
+from ...base.tables.columns import IN_TIME, THRESHOLD, add_up, as_key, at_or_above, by_group, divide, nulls, quotient
+from ...base.tables.schemas import GROUPING, Grouping, grouping_columns
+from ...base.visible_text import of_every
 from ...metrics.change_points.matching import average_precision, roerich_area, trapezoid_area
 from ...metrics.curves.decisions import FOLDS
 from ...metrics.curves.operating_points import (
@@ -33,10 +37,6 @@ from ...metrics.uncertainty.limits import (
 from ...metrics.uncertainty.proportions import UNSEEN, Confusion, intervals_of_clusters
 from ...metrics.uncertainty.replicates import Cube
 from ...plan.nodes import After
-from ...queries.load import statement
-from ...tables.columns import IN_TIME, THRESHOLD, add_up, as_key, at_or_above, by_group, divide, nulls, quotient
-from ...tables.schemas import GROUPING, Grouping, grouping_columns
-from ...visible_text import of_every
 from ..figures import CHOICE, SAME_DATA, beside_best, keys_of, on_other_data, words_of_choice
 from ..stage import (
     CLUSTER,
@@ -57,10 +57,10 @@ from .points import RUN, alarm_tables, with_ratios
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from ...base.tables.schemas import Column
     from ...metrics.curves.decisions import Ints
     from ...metrics.uncertainty.jackknife import Floats, Limits
     from ...metrics.uncertainty.replicates import GroupCounts, Resampling
-    from ...tables.schemas import Column
     from .contract import ChangePointsParameters
     from .planning import Relations
 

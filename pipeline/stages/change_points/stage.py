@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 import sqlglot.expressions as exp
 
+from ...base.queries.dialect import column, double
+from ...base.queries.load import statement
+from ...base.tables.columns import scales
+from ...base.visible_text import listed
 from ...metrics.curves.operating_points import CRITERION
 from ...plan.counts import Query, Transform
 from ...plan.nodes import Relation
-from ...queries.dialect import column, double
-from ...queries.load import statement
-from ...tables.columns import scales
-from ...visible_text import listed
 from .. import sections
 from ..figures import (
     BIN,

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
 import sqlglot.expressions as exp
 from pydantic import Field, field_validator, model_validator
 
+from ...base.queries.dialect import column, render
+from ...base.tables.schemas import GROUPING, STAGE_COLUMN, Column, Grouping, Table, limits_of, limits_of_share
 from ...metrics.comparison.significance import Correction
 from ...metrics.ranking.measures import is_measure, name_of
 from ...metrics.uncertainty.limits import N_CLUSTERS, QUALITY_COLUMN
-from ...queries.dialect import column, render
 from ...sources.inputs import Field as InputField
 from ...sources.inputs import Input, InputContract
-from ...tables.schemas import GROUPING, STAGE_COLUMN, Column, Grouping, Table, limits_of, limits_of_share
 from .. import STAGES, find_stage
 from ..stage import CLUSTER, UpstreamParameters
 from .rows import (

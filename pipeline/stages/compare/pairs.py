@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
+from ...base.records import dataclass
+from ...base.tables.columns import RATIOS
 from ...metrics.comparison import paired
 from ...metrics.comparison.paired import (
     differences,
@@ -52,8 +54,6 @@ from ...metrics.comparison.significance import (
 from ...metrics.uncertainty.clusters import over_time
 from ...metrics.uncertainty.jackknife import leave_one_out
 from ...metrics.uncertainty.limits import N_CLUSTERS
-from ...records import dataclass
-from ...tables.columns import RATIOS
 from .planning import COUNT, IN_ORDER, METRIC
 from .rows import (
     CELLS,

@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING
 import polars as pl
 import sqlglot.expressions as exp
 
-from ...errors import DataError
+from ...base.errors import DataError
+from ...base.queries.dialect import column, kept
+from ...base.queries.load import statement
+from ...base.records import dataclass
+from ...base.tables.columns import RATIOS, REPLICATE
+from ...base.tables.schemas import cluster_name, users_name
 from ...plan import rows
 from ...plan.counts import Query
 from ...plan.nodes import Check, Frame, Relation, file_check, missing_check, negative_check, shown_name
 from ...plan.plan import OptionalTable, Plan
-from ...queries.dialect import column, kept
-from ...queries.load import statement
-from ...records import dataclass
 from ...sources.inputs import Field
 from ...sources.source import PASSES_WHERE
-from ...tables.columns import RATIOS, REPLICATE
-from ...tables.schemas import cluster_name, users_name
 from ..sections import EXPLAINED_ROWS, Evidence, Measure, Section
 from .rows import CELLS, EVENT_COUNTS, POOLED, fitting
 

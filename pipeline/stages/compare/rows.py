@@ -10,6 +10,10 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import polars as pl
 
+from ...base.records import dataclass
+from ...base.tables.columns import RATIOS
+from ...base.tables.schemas import GROUPING, TOTAL, grouping_columns
+from ...base.visible_text import cleaned
 from ...metrics import posteriors
 from ...metrics.comparison.pooled import effective_counts, pooled_ratios
 from ...metrics.comparison.significance import adjust_p_values, claims_within, detectable_difference, level_of_claims
@@ -25,10 +29,6 @@ from ...metrics.uncertainty.limits import (
     quality_of_sizes,
     worst,
 )
-from ...records import dataclass
-from ...tables.columns import RATIOS
-from ...tables.schemas import GROUPING, TOTAL, grouping_columns
-from ...visible_text import cleaned
 from ..stage import DOUBT, doubt, number, of_group
 
 if TYPE_CHECKING:

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from ...base.tables.schemas import GROUPING, TOTAL, group_text, grouping_columns, polars_types
+from ...base.visible_text import listed
 from ...metrics.comparison.significance import adjust_p_values, skewness_error
 from ...metrics.uncertainty.limits import (
     INTERVAL_QUALITY,
@@ -16,8 +18,6 @@ from ...metrics.uncertainty.limits import (
     UNITS_PER_SQUARED_SKEWNESS,
     warnings_of_marks,
 )
-from ...tables.schemas import GROUPING, TOTAL, group_text, grouping_columns, polars_types
-from ...visible_text import listed
 from .. import sections
 from ..figures import (
     RATIO_NAMES,
@@ -64,7 +64,7 @@ from .rows import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from ...tables.schemas import Column
+    from ...base.tables.schemas import Column
     from ..figures import Format
     from ..sections import Measured
     from .rows import Row

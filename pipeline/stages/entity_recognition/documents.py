@@ -10,7 +10,12 @@ import numpy as np
 import polars as pl
 import sqlglot.expressions as exp
 
-from ...errors import DataError, Note
+from ...base.errors import DataError, Note
+from ...base.queries.load import statement
+from ...base.records import dataclass
+from ...base.tables.columns import RATIOS, REPLICATE, THRESHOLD, doubles, lowest_retrieved, ratios
+from ...base.tables.schemas import GROUPING
+from ...base.visible_text import rows_in_words
 from ...metrics.few_labels.draws import DocumentDesign, JudgedMentions, estimated_scores, worth_of_documents
 from ...metrics.matching.spans import POOLED_AVERAGES
 from ...metrics.uncertainty.limits import Interval, compared_at, limit_columns
@@ -19,11 +24,6 @@ from ...metrics.uncertainty.replicates import GroupCounts
 from ...plan import rows
 from ...plan.counts import Reduction
 from ...plan.nodes import Frame, Phase, Relation, Statement, duplicate_check
-from ...queries.load import statement
-from ...records import dataclass
-from ...tables.columns import RATIOS, REPLICATE, THRESHOLD, doubles, lowest_retrieved, ratios
-from ...tables.schemas import GROUPING
-from ...visible_text import rows_in_words
 from ..mentions import DOCUMENT
 from ..sampling import Sheet, drawn_of_these, labels_of, strata_of
 from .contract import WEIGHTS
@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from ...base.tables.columns import Boundary
+    from ...base.tables.schemas import Grouping
     from ...engines.engine import Engine
     from ...metrics.few_labels.draws import EstimatedScores
     from ...metrics.matching.spans import Average
@@ -42,8 +44,6 @@ if TYPE_CHECKING:
     from ...plan.nodes import Check, Node, Progress
     from ...sources.bins import Grid
     from ...sources.source import Source
-    from ...tables.columns import Boundary
-    from ...tables.schemas import Grouping
     from .contract import EntityRecognitionParameters
 
 

@@ -9,7 +9,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from ...errors import ConfigError, DataError, Note
+from ...base.errors import ConfigError, DataError, Note
+from ...base.queries.dialect import all_rows
+from ...base.queries.load import statement
+from ...base.records import dataclass
+from ...base.tables.columns import lowest_retrieved
+from ...base.tables.schemas import GROUPING, Grouping
 from ...metrics.matching.spans import POOLED_AVERAGES
 from ...plan import rows
 from ...plan.accounting import NOT_JUDGED
@@ -17,12 +22,7 @@ from ...plan.counts import Query, Sweep, Transform
 from ...plan.nodes import After, Frame, Relation, doubtful_groups, doubtful_scores, missing_check
 from ...plan.plan import OptionalTable, Plan
 from ...plan.roles import pooled_systems
-from ...queries.dialect import all_rows
-from ...queries.load import statement
-from ...records import dataclass
 from ...sources.bindings import KeyMatch
-from ...tables.columns import lowest_retrieved
-from ...tables.schemas import GROUPING, Grouping
 from ..mentions import DOCUMENT, FILE_ORDER, TYPE, MentionRows, in_order, matched_rows, resolve_by
 from .contract import COUNT_NAMES, OUTCOMES
 from .documents import (

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 import sqlglot.expressions as exp
 
-from ...errors import ConfigError
+from ...base.errors import ConfigError
+from ...base.queries.dialect import column
+from ...base.queries.load import statement
+from ...base.tables.schemas import internal_name
 from ...metrics.few_labels.draws import worth_of_documents
 from ...plan import rows
 from ...plan.nodes import Relation
 from ...plan.plan import Plan
-from ...queries.dialect import column
-from ...queries.load import statement
 from ...sources.inputs import Field as InputField
 from ...sources.inputs import Input, InputContract
-from ...tables.schemas import internal_name
 from ..sampling import SampleParameters, nodes_of
 from ..stage import Stage
 from .contract import DOCUMENTS, PREDICTED

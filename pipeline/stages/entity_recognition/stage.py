@@ -7,17 +7,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 import polars as pl
 
-from ...metrics.curves.operating_points import (
-    Candidates,
-    Outcomes,
-    f_beta_of_counts,
-    operating_points,
-    ratios_of_counts,
-)
-from ...metrics.matching.spans import POOLED_AVERAGES
-from ...metrics.uncertainty.limits import clusters_of, marked, warnings_of_marks, with_numbers, with_quality
-from ...metrics.uncertainty.proportions import intervals_of_clusters
-from ...tables.columns import (
+from ...base.tables.columns import (
     F1,
     IN_TIME,
     PRECISION,
@@ -32,8 +22,18 @@ from ...tables.columns import (
     ratios,
     scales,
 )
-from ...tables.schemas import GROUPING, grouping_columns, polars_types
-from ...visible_text import listed, of_every
+from ...base.tables.schemas import GROUPING, grouping_columns, polars_types
+from ...base.visible_text import listed, of_every
+from ...metrics.curves.operating_points import (
+    Candidates,
+    Outcomes,
+    f_beta_of_counts,
+    operating_points,
+    ratios_of_counts,
+)
+from ...metrics.matching.spans import POOLED_AVERAGES
+from ...metrics.uncertainty.limits import clusters_of, marked, warnings_of_marks, with_numbers, with_quality
+from ...metrics.uncertainty.proportions import intervals_of_clusters
 from .. import sections
 from ..figures import (
     CHOICE,

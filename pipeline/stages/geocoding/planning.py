@@ -10,7 +10,12 @@ import numpy as np
 import polars as pl
 import sqlglot.expressions as exp
 
-from ...errors import ConfigError, DataError
+from ...base.errors import ConfigError, DataError
+from ...base.queries.dialect import column
+from ...base.queries.load import statement
+from ...base.records import dataclass
+from ...base.tables.columns import REPLICATE, as_key, doubles, lowest_retrieved
+from ...base.tables.schemas import GROUPING, Grouping, polars_types, users_name
 from ...metrics.geocoding import ERRORS as CONTRIBUTED
 from ...metrics.geocoding import error_contributions, error_statistics, geodesic, haversine, likely_swapped
 from ...metrics.uncertainty.clusters import effective_number, may_neighbours_be_alike, spread_of_shifts
@@ -31,14 +36,9 @@ from ...plan.nodes import (
 )
 from ...plan.plan import OptionalTable, Plan
 from ...plan.roles import Roles, UnmappedId, pooled_systems
-from ...queries.dialect import column
-from ...queries.load import statement
-from ...records import dataclass
 from ...sources.bindings import KeyMatch
 from ...sources.bins import Grid
 from ...sources.source import canonical_relation
-from ...tables.columns import REPLICATE, as_key, doubles, lowest_retrieved
-from ...tables.schemas import GROUPING, Grouping, polars_types, users_name
 from ..mentions import (
     DOCUMENT,
     FILE_ORDER,

@@ -6,6 +6,9 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from ...base.tables.columns import IN_TIME, THRESHOLD, divide, lowest_retrieved
+from ...base.tables.schemas import GROUPING
+from ...base.visible_text import listed
 from ...metrics.geocoding import ERRORS as CONTRIBUTED
 from ...metrics.geocoding import errors_without
 from ...metrics.uncertainty.limits import (
@@ -19,9 +22,6 @@ from ...metrics.uncertainty.limits import (
 )
 from ...metrics.uncertainty.proportions import Confusion, intervals_of_clusters
 from ...metrics.uncertainty.replicates import Cube
-from ...tables.columns import IN_TIME, THRESHOLD, divide, lowest_retrieved
-from ...tables.schemas import GROUPING
-from ...visible_text import listed
 from .. import sections
 from ..figures import (
     Axis,
@@ -75,9 +75,9 @@ from .planning import grid, plan
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from ...base.tables.columns import Boundary
     from ...metrics.uncertainty.limits import Interval
     from ...metrics.uncertainty.replicates import GroupCounts
-    from ...tables.columns import Boundary
     from ..figures import KeyNumber
     from ..sections import Asked, Measured
 

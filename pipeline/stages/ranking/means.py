@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
+from ...base.tables.columns import doubles, texts
 from ...metrics.ranking.measures import is_measure
 from ...metrics.ranking.random_selection import (
     average_precision_moments_of,
@@ -31,7 +32,6 @@ from ...metrics.uncertainty.limits import (
 )
 from ...metrics.uncertainty.proportions import mean_limits
 from ...metrics.uncertainty.replicates import MOST_UNITS, otherwise, share_limits
-from ...tables.columns import doubles, texts
 from ..figures import keys_of
 from ..stage import CLUSTER
 from .contract import MEASURE_TABLE, QUERY_TABLE

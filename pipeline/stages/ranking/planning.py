@@ -9,7 +9,12 @@ import numpy as np
 import polars as pl
 import sqlglot.expressions as exp
 
-from ...errors import DataError
+from ...base.errors import DataError
+from ...base.queries.dialect import all_rows, column, double
+from ...base.queries.load import page, statement
+from ...base.records import dataclass
+from ...base.tables.columns import IN_TIME, REPLICATE, doubles
+from ...base.tables.schemas import cluster_name, users_name
 from ...metrics.ranking.average_precision import Documents, RankCounter
 from ...metrics.ranking.measures import (
     EXPONENTIAL,
@@ -37,12 +42,7 @@ from ...plan.nodes import (
 )
 from ...plan.plan import OptionalTable, Plan
 from ...plan.roles import pooled_systems
-from ...queries.dialect import all_rows, column, double
-from ...queries.load import page, statement
-from ...records import dataclass
 from ...sources.bindings import KeyMatch
-from ...tables.columns import IN_TIME, REPLICATE, doubles
-from ...tables.schemas import cluster_name, users_name
 from ..stage import CLUSTER
 from .contract import COUNTS, INTERPOLATED, MEASURE_TABLE
 

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from ...errors import Note
+from ...base.errors import Note
+from ...base.queries.load import statement
+from ...base.tables.columns import REPLICATE, as_key
+from ...base.tables.schemas import GROUPING, TOTAL, Grouping
+from ...base.visible_text import listed, of_every
 from ...metrics.ranking.measures import RECALL_LEVELS, measure_of
 from ...metrics.uncertainty.limits import FEWEST_CLUSTERS, warnings_of_marks
-from ...queries.load import statement
-from ...tables.columns import REPLICATE, as_key
-from ...tables.schemas import GROUPING, TOTAL, Grouping
-from ...visible_text import listed, of_every
 from .. import sections
 from ..figures import (
     RATIO_NAMES,
@@ -85,7 +85,7 @@ if TYPE_CHECKING:
 
     import sqlglot.expressions as exp
 
-    from ...tables.schemas import Column
+    from ...base.tables.schemas import Column
     from ..figures import KeyNumber
     from ..sections import Asked, Measured
 

@@ -8,6 +8,19 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
+from ...base.tables.columns import (
+    IN_TIME,
+    REPLICATE,
+    THRESHOLD,
+    add_up,
+    beside,
+    by_group,
+    doubles,
+    lowest_retrieved,
+    nothing,
+    nulls,
+)
+from ...base.tables.schemas import Column, Table, limits_of_share
 from ...metrics.curves.bands import (
     DRAWS,
     RATIOS,
@@ -40,19 +53,6 @@ from ...metrics.uncertainty.limits import (
     with_quality,
 )
 from ...metrics.uncertainty.replicates import MOST_CELLS, Cube, GroupCounts, area_limits, area_quantiles, otherwise
-from ...tables.columns import (
-    IN_TIME,
-    REPLICATE,
-    THRESHOLD,
-    add_up,
-    beside,
-    by_group,
-    doubles,
-    lowest_retrieved,
-    nothing,
-    nulls,
-)
-from ...tables.schemas import Column, Table, limits_of_share
 from ..figures import caption, keys_of, level
 from .contract import (
     CONFUSION,

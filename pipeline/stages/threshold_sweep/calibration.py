@@ -9,7 +9,24 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from ...errors import Note
+from ...base.errors import Note
+from ...base.queries.load import statement
+from ...base.records import dataclass
+from ...base.tables.columns import (
+    IN_TIME,
+    REPLICATE,
+    THRESHOLD,
+    add_up,
+    add_up_in_order,
+    among,
+    beside,
+    by_group,
+    doubles,
+    nothing,
+    runs,
+)
+from ...base.tables.schemas import COUNT_TABLE, GROUPING, Column, Table, limits_of, limits_of_share, polars_types
+from ...base.visible_text import percent
 from ...metrics.calibration.bins import (
     BIN,
     BINNING,
@@ -45,23 +62,6 @@ from ...plan.count_tables import LOWER, UPPER, Unfit
 from ...plan.counts import ProbabilitySums
 from ...plan.nodes import outside_check
 from ...plan.plan import OptionalTable
-from ...queries.load import statement
-from ...records import dataclass
-from ...tables.columns import (
-    IN_TIME,
-    REPLICATE,
-    THRESHOLD,
-    add_up,
-    add_up_in_order,
-    among,
-    beside,
-    by_group,
-    doubles,
-    nothing,
-    runs,
-)
-from ...tables.schemas import COUNT_TABLE, GROUPING, Column, Table, limits_of, limits_of_share, polars_types
-from ...visible_text import percent
 from .. import sections
 from ..figures import Axis, Figure, Rule, Series, caption, drawn, intervals, keys_of, level, shares, with_limits
 from ..sections import named_group

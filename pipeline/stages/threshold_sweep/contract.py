@@ -9,6 +9,8 @@ import numpy as np
 import polars as pl
 from pydantic import Field, field_validator, model_validator
 
+from ...base.tables.columns import FURTHER, INDEX_OF, RATIO_OF, beside, doubles, nothing, ratio_of
+from ...base.tables.schemas import Column, Grouping, users_name
 from ...metrics.curves.operating_points import (
     Criterion,
     Outcomes,
@@ -39,16 +41,14 @@ from ...metrics.uncertainty.proportions import (
 from ...sources.bins import Grid
 from ...sources.inputs import Field as InputField
 from ...sources.inputs import Input, InputContract
-from ...tables.columns import FURTHER, INDEX_OF, RATIO_OF, beside, doubles, nothing, ratio_of
-from ...tables.schemas import Column, Grouping, users_name
 from ..parameters import EvenThresholds, StageParameters, ascending
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from ...base.tables.columns import Index
     from ...metrics.uncertainty.jackknife import Limits
     from ...metrics.uncertainty.replicates import Cube, GroupCounts, Resampling
-    from ...tables.columns import Index
 
 
 # Inputs, parameters and counts of threshold_sweep.

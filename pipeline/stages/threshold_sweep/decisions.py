@@ -8,6 +8,19 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 import polars as pl
 
+from ...base.records import dataclass
+from ...base.tables.columns import (
+    IN_TIME,
+    REPLICATE,
+    THRESHOLD,
+    by_group,
+    divide,
+    doubles,
+    lowest_retrieved,
+    nulls,
+    ratios,
+)
+from ...base.tables.schemas import GROUPING, TOTAL, Column, limits_of
 from ...metrics.curves.decisions import NOTHING, Payoffs, Rate, Rates, allocate, correlation_of_rates, of_smaller
 from ...metrics.curves.operating_points import COST, CRITERION, Outcomes, asked_of, cost_columns, pick
 from ...metrics.uncertainty.limits import (
@@ -24,9 +37,6 @@ from ...metrics.uncertainty.limits import (
 )
 from ...metrics.uncertainty.proportions import PROPORTIONS, Confusion, Weights, intervals_of_clusters
 from ...metrics.uncertainty.replicates import Cube
-from ...records import dataclass
-from ...tables.columns import IN_TIME, REPLICATE, THRESHOLD, by_group, divide, doubles, lowest_retrieved, nulls, ratios
-from ...tables.schemas import GROUPING, TOTAL, Column, limits_of
 from ..parameters import FEWEST_REPLICATES
 from ..stage import doubt
 from .areas import CLUSTERS

@@ -15,7 +15,13 @@ import numpy as np
 import polars as pl
 import sqlglot.expressions as exp
 
-from ...errors import DataError, Note
+from ...base.errors import DataError, Note
+from ...base.queries.dialect import column, double
+from ...base.queries.load import statement
+from ...base.records import dataclass
+from ...base.tables.columns import THRESHOLD, by_group, doubles, lowest_retrieved
+from ...base.tables.schemas import internal_name
+from ...base.visible_text import rows_in_words
 from ...metrics.curves.bands import RATIOS as BANDED
 from ...metrics.curves.decisions import Payoffs
 from ...metrics.curves.operating_points import CRITERION
@@ -32,13 +38,7 @@ from ...metrics.uncertainty.proportions import PROPORTIONS, Confusion
 from ...plan.nodes import Phase, Statement
 from ...plan.plan import Plan
 from ...plan.rows import read, resolve_by
-from ...queries.dialect import column, double
-from ...queries.load import statement
-from ...records import dataclass
 from ...sources.inputs import Field, Input, InputContract
-from ...tables.columns import THRESHOLD, by_group, doubles, lowest_retrieved
-from ...tables.schemas import internal_name
-from ...visible_text import rows_in_words
 from ..sampling import SampleParameters, Sheet, drawn_of_these, labelled_contract, labels_of, nodes_of, strata_of
 from ..stage import Stage
 from .contract import COST_PER_ROW, DRAWN, OF_DRAWN

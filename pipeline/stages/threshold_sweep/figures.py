@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import polars as pl
 import sqlglot.expressions as exp
 
-from ...queries.dialect import column, double
-from ...queries.load import statement
-from ...tables.columns import FURTHER, OF_LABELS, THRESHOLD, divide, scales
-from ...visible_text import listed
+from ...base.queries.dialect import column, double
+from ...base.queries.load import statement
+from ...base.tables.columns import FURTHER, OF_LABELS, THRESHOLD, divide, scales
+from ...base.visible_text import listed
 from .. import sections
 from ..figures import (
     QUALITY_IN_SAMPLE,
@@ -47,7 +47,7 @@ from .units import INPUTS, identity, location_of_known
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from ...tables.columns import Index, Ratio
+    from ...base.tables.columns import Index, Ratio
     from ..figures import KeyNumber
     from ..sections import Asked, Measured, Recounted
 

@@ -10,6 +10,12 @@ import numpy as np
 import polars as pl
 import sqlglot.expressions as exp
 
+from ...base.queries.dialect import all_rows, column, double, is_finite
+from ...base.queries.load import statement
+from ...base.records import dataclass
+from ...base.tables.columns import IN_TIME, RATIOS, SECOND_REPLICATE, THRESHOLD, beside, divide, nothing, ratios
+from ...base.tables.schemas import GROUPING, group_text
+from ...base.visible_text import of_every
 from ...metrics.curves.decisions import FOLDS, at_choices, split_rows
 from ...metrics.curves.operating_points import (
     Candidates,
@@ -39,14 +45,8 @@ from ...plan.nodes import (
 from ...plan.plan import OptionalTable, Plan, Sample
 from ...plan.roles import Roles
 from ...plan.rows import HASH_REPLICATES, frame_in_time, order_of_clusters, read, replicate_relations, resolve_by
-from ...queries.dialect import all_rows, column, double, is_finite
-from ...queries.load import statement
-from ...records import dataclass
 from ...sources.inputs import is_passed_in
 from ...sources.source import SCORE_GIVEN
-from ...tables.columns import IN_TIME, RATIOS, SECOND_REPLICATE, THRESHOLD, beside, divide, nothing, ratios
-from ...tables.schemas import GROUPING, group_text
-from ...visible_text import of_every
 from ..figures import CHOICE, QUALITY_IN_SAMPLE, SAME_DATA, on_other_data, words_of_choice
 from ..stage import (
     Stage,

@@ -6,6 +6,17 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from ...base.tables.columns import INDEX_OF, OF_LABELS, RATIO_OF, THRESHOLD, add_up, nulls
+from ...base.tables.schemas import (
+    GROUPING,
+    Column,
+    Grouping,
+    Table,
+    limits_of,
+    limits_of_share,
+    of_chosen_row,
+    polars_types,
+)
 from ...metrics.curves.operating_points import COLUMNS as CHOSEN_ELSEWHERE
 from ...metrics.curves.operating_points import criterion_column
 from ...metrics.uncertainty.limits import (
@@ -19,8 +30,6 @@ from ...metrics.uncertainty.limits import (
 )
 from ...metrics.uncertainty.proportions import PROPORTIONS
 from ...plan.plan import OptionalTable
-from ...tables.columns import INDEX_OF, OF_LABELS, RATIO_OF, THRESHOLD, add_up, nulls
-from ...tables.schemas import GROUPING, Column, Grouping, Table, limits_of, limits_of_share, of_chosen_row, polars_types
 from . import decisions
 from .areas import BANDS, partial_columns
 from .calibration import CALIBRATION_TABLE, RELIABILITY_TABLE

@@ -10,28 +10,28 @@ import numpy as np
 import polars as pl
 import sqlglot.expressions as exp
 
-from ...errors import ConfigError
+from ...base.errors import ConfigError
+from ...base.queries.dialect import column, double, is_finite
+from ...base.queries.load import statement
+from ...base.records import dataclass
+from ...base.tables.columns import THRESHOLD, as_key, doubles, lowest_retrieved
+from ...base.tables.schemas import GROUPING, Column, Table, users_name
 from ...metrics.curves.influence import Steps, UnitSums, contributions, ratio_contributions
 from ...metrics.curves.operating_points import CRITERION
 from ...plan.nodes import missing_check
 from ...plan.plan import OptionalTable
 from ...plan.units import AREAS, PLACE, UNIT, GroupCurves, Units
-from ...queries.dialect import column, double, is_finite
-from ...queries.load import statement
-from ...records import dataclass
 from ...sources.source import SCORE_GIVEN
-from ...tables.columns import THRESHOLD, as_key, doubles, lowest_retrieved
-from ...tables.schemas import GROUPING, Column, Table, users_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from ...base.tables.columns import Boundary
+    from ...base.tables.schemas import Grouping
     from ...metrics.curves.influence import Independent, Pair
     from ...plan.nodes import Check
     from ...plan.units import SummedUnits
     from ...sources.source import Source
-    from ...tables.columns import Boundary
-    from ...tables.schemas import Grouping
     from ..sections import Asked
     from .contract import ThresholdSweepParameters
 

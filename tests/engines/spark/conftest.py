@@ -6,8 +6,8 @@ import os
 
 import pytest
 
+from pipeline.base.errors import ConfigError
 from pipeline.engines.spark_session import SparkSettings, check_spark
-from pipeline.errors import ConfigError
 
 SMALL_DATA = {  # a job of a few rows is faster without all that pays for many
     "spark.sql.shuffle.partitions": 2,

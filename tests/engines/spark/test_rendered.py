@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 import pytest
 from typer.testing import CliRunner
 
+from pipeline.base.queries.load import resource_folder
 from pipeline.cli.app import app
 from pipeline.engines.duckdb import Resources
 from pipeline.engines.spark_session import SparkSettings, started_session
-from pipeline.queries.load import resource_folder
 from pipeline.stages import STAGES
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def test_every_statement_runs_as_printed(
     kind: str, session: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    simulation = import_module(f"pipeline.simulations.{kind}")
+    simulation = import_module(f"pipeline.stages.simulations.{kind}")
     monkeypatch.setattr(simulation, "simulate", partial(simulation.simulate, **SMALLER[kind]))
     simulation.write_demo(Path("demo", "data", kind))
     shutil.copy(resource_folder("configs") / f"{kind}.toml", tmp_path)

@@ -22,10 +22,10 @@ from running import read_table, run_stages, stage_config
 
 import pipeline
 from engines.spark.both_engines import differences
+from pipeline.base.errors import DataError, UnavailableError
 from pipeline.engines import spark_session
 from pipeline.engines.duckdb import Resources
 from pipeline.engines.spark_session import SparkSettings
-from pipeline.errors import DataError, UnavailableError
 from pipeline.runs.config import parse_config
 
 if TYPE_CHECKING:

@@ -12,11 +12,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from pipeline.base.errors import ConfigError, UncomputableError
+from pipeline.base.interrupts import StopRequest
 from pipeline.engines.duckdb import DuckDB, Resources
 from pipeline.engines.expression_types import type_of
 from pipeline.engines.spark import Spark
-from pipeline.errors import ConfigError, UncomputableError
-from pipeline.interrupts import StopRequest
 from pipeline.plan.nodes import register
 from pipeline.sources.frames import Frame
 from pipeline.sources.inputs import Field, Input, InputContract, Kind

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from pipeline.base.tables.columns import names_in
 from pipeline.metrics.before_after.formulas import PAGE, SHOWN, Estimate, Numbers, steps
-from pipeline.tables.columns import names_in
 
 KNOWN = {"m_before", "n_before", "m_after", "n_after", "recall_at_reference"}
 

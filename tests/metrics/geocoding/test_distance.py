@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.errors import ConfigError
+from pipeline.base.errors import ConfigError
 from pipeline.metrics.geocoding import EARTH_RADIUS_KM, _valid_coordinates, geodesic, haversine, likely_swapped
 
 if TYPE_CHECKING:

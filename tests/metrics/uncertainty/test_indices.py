@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn import metrics as sklearn
 
+from pipeline.base.tables.columns import ACCURACY, FPR, INDEX_OF, MCC, NPV, RATIO_OF, SPECIFICITY, YOUDEN_J
 from pipeline.metrics.uncertainty.proportions import (
     Confusion,
     index_limits_of_clusters,
@@ -17,7 +18,6 @@ from pipeline.metrics.uncertainty.proportions import (
     index_of,
     intervals_of_rows,
 )
-from pipeline.tables.columns import ACCURACY, FPR, INDEX_OF, MCC, NPV, RATIO_OF, SPECIFICITY, YOUDEN_J
 
 COUNTS = st.tuples(*[st.integers(0, 60)] * 4)
 

@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 from openlineage.client.serde import Serde
 
-from pipeline.errors import DataError, Interrupted
+from pipeline.base.errors import DataError, Interrupted
 from pipeline.runs.announcing import announced
 from pipeline.runs.config import parse_config
 from pipeline.runs.lineage import PARENT, Job, input_datasets
@@ -148,7 +148,7 @@ def test_tables_of_the_run_itself_and_frames_are_no_inputs() -> None:
 
 
 def test_an_attempt_that_could_not_begin_sends_nothing(night: Night) -> None:
-    from pipeline.interrupts import StopRequest
+    from pipeline.base.interrupts import StopRequest
 
     with pytest.raises(Interrupted), announced(parse_config(night.config(), base=night.folder), StopRequest()):
         raise Interrupted(15)

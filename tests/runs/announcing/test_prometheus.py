@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from pipeline.errors import NoInputError
+from pipeline.base.errors import NoInputError
 from pipeline.runs import prometheus
 from pipeline.runs.prometheus import epoch, metrics_text
 from runs.announcing.nights import HOSTILE

@@ -15,7 +15,7 @@ import pytest
 from storage.promises import assert_results_ok
 
 import pipeline
-from pipeline.errors import ConfigError, Interrupted
+from pipeline.base.errors import ConfigError, Interrupted
 from pipeline.runs import config
 from pipeline.runs.announcing import Announcement
 from pipeline.runs.lineage import KEY, TIMEOUT, Job, post

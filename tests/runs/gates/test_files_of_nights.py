@@ -10,7 +10,7 @@ import pytest
 from cli.calls import call
 
 import pipeline
-from pipeline.errors import ConfigError, UnavailableError
+from pipeline.base.errors import ConfigError, UnavailableError
 from pipeline.sources import stores as remote
 from pipeline.storage.layout import Layout
 from pipeline.storage.publish import exclusive

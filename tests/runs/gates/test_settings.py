@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pipeline.errors import ConfigError
+from pipeline.base.errors import ConfigError
 from pipeline.runs.config import Config, parse_config
 
 SWEEP = {

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 from running import run_before_after, run_threshold_sweep
 
-from pipeline.errors import ConfigError, DataError, together
+from pipeline.base.errors import ConfigError, DataError, together
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -15,7 +15,7 @@ from running import read_table, run_before_after, run_stages, run_threshold_swee
 from stage_examples import EXAMPLES, Example
 
 import pipeline
-from pipeline.errors import ConfigError, DataError
+from pipeline.base.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -15,14 +15,14 @@ import pytest
 import sqlglot.expressions as exp
 from running import read_table, run_stages, stage_config, swept
 
-from pipeline.errors import ConfigError, DataError
-from pipeline.queries.load import load, query_names, resource_folder
+from pipeline.base.errors import ConfigError, DataError
+from pipeline.base.queries.load import load, query_names, resource_folder
+from pipeline.base.tables.schemas import result_names
 from pipeline.runs.config import parse_config
 from pipeline.runs.evaluation import render_opened
 from pipeline.runs.opening import open_inputs
 from pipeline.stages import STAGES
 from pipeline.stages.stage import counts_table
-from pipeline.tables.schemas import result_names
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

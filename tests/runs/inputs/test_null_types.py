@@ -16,9 +16,9 @@ from cases.reading import CASES, prepare
 from running import points_tables, run_stages, run_threshold_sweep, stage_config
 
 import thresher
+from pipeline.base.errors import DataError, ThresherError
+from pipeline.base.interrupts import StopRequest
 from pipeline.engines.duckdb import DuckDB, Resources
-from pipeline.errors import DataError, ThresherError
-from pipeline.interrupts import StopRequest
 from pipeline.plan.accounting import count
 from pipeline.plan.count_tables import CountTables
 from pipeline.plan.nodes import Check, Progress, Relation

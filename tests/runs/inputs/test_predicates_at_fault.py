@@ -12,8 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 from running import rows_by_status, run_change_points, run_stages, run_threshold_sweep, stage_config
 
+from pipeline.base.errors import ConfigError, DataError
 from pipeline.engines.duckdb import DuckDB
-from pipeline.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

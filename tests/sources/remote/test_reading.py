@@ -18,9 +18,7 @@ from object_store import SECRET, Fault, ObjectStore
 from running import run_stages, stage_config
 
 import pipeline
-from pipeline.engines.engine import bytes_of
-from pipeline.engines.expression_types import truths
-from pipeline.errors import (
+from pipeline.base.errors import (
     ConfigError,
     DataError,
     NoInputError,
@@ -29,6 +27,8 @@ from pipeline.errors import (
     ThresherError,
     UnavailableError,
 )
+from pipeline.engines.engine import bytes_of
+from pipeline.engines.expression_types import truths
 from pipeline.sources.finding import Listing
 from pipeline.sources.inputs import Input
 from pipeline.sources.parquet_files import DataFile

@@ -18,8 +18,8 @@ from pyiceberg.catalog.sql import SqlCatalog
 from running import run_stages, stage_config
 
 import pipeline
+from pipeline.base.errors import DataError, NoInputError, PermissionDenied, UnavailableError
 from pipeline.engines.expression_types import truths
-from pipeline.errors import DataError, NoInputError, PermissionDenied, UnavailableError
 from pipeline.sources.finding import Listing
 from pipeline.sources.inputs import Input
 from pipeline.sources.parquet_files import DataFile

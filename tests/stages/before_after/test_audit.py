@@ -11,7 +11,7 @@ import pytest
 from running import read_table, rows_by_status, run_before_after
 from scipy import stats
 
-from pipeline.errors import ConfigError, DataError
+from pipeline.base.errors import ConfigError, DataError
 from pipeline.metrics.before_after.estimates import audited_precision
 from pipeline.metrics.before_after.sensitivity import DOUBT
 

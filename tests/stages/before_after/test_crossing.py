@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 from running import before_after_config, read_table, run_stages
 
-from pipeline.errors import ConfigError, DataError
+from pipeline.base.errors import ConfigError, DataError
 from pipeline.metrics.before_after.assumption import NearAndFar, placebo
 from pipeline.metrics.before_after.estimates import Sides
 from pipeline.metrics.before_after.intervals import intervals

@@ -10,7 +10,7 @@ import pytest
 from deriving import count_table, derived, saved_counts
 from pydantic import ValidationError
 
-from pipeline.errors import DataError
+from pipeline.base.errors import DataError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

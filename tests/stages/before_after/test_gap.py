@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 from running import run_stages
 
-from pipeline.simulations.before_after import write_demo
+from pipeline.stages.simulations.before_after import write_demo
 
 if TYPE_CHECKING:
     from pathlib import Path

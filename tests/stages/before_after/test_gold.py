@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from running import read_table, rows_by_status, run_before_after
 
-from pipeline.errors import ConfigError, DataError
+from pipeline.base.errors import ConfigError, DataError
 from pipeline.stages.before_after.contract import OF_GOLD
 from pipeline.stages.stated import with_ratios
 

@@ -10,7 +10,7 @@ import pytest
 from running import run_stages
 from scipy.stats import t as student
 
-from pipeline.simulations.before_after import write_demo
+from pipeline.stages.simulations.before_after import write_demo
 
 if TYPE_CHECKING:
     from pathlib import Path

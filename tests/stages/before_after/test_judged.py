@@ -12,7 +12,7 @@ import pytest
 from cli.calls import call
 
 import thresher
-from pipeline.errors import ConfigError, DataError, UsageError
+from pipeline.base.errors import ConfigError, DataError, UsageError
 from pipeline.metrics.before_after.estimates import AuditedPrecision
 from pipeline.stages.before_after.labels import alike
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 from running import read_table, rows_by_status, run_before_after
 
-from pipeline.errors import DataError
+from pipeline.base.errors import DataError
 from pipeline.metrics.before_after.timelines import MICROSECONDS_PER_HOUR, Span, lag_agreement
 from pipeline.stages.before_after.inputs import given_windows
 

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 from running import read_table, rows_by_status, run_before_after
 
-from pipeline.errors import DataError
+from pipeline.base.errors import DataError
 
 if TYPE_CHECKING:
     from pathlib import Path

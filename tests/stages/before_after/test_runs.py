@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 from running import estimates_of, read_table, rows_by_status, run_before_after
 
-from pipeline.errors import ConfigError, DataError
+from pipeline.base.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -12,7 +12,7 @@ from alarms_by_hand import Terms, by_hand
 from running import POINTS, read_table, rows_by_status, run_change_points, stage_config
 
 import pipeline
-from pipeline.errors import ConfigError, DataError
+from pipeline.base.errors import ConfigError, DataError
 from pipeline.metrics.change_points.alarms import poisson_limits
 from pipeline.metrics.change_points.windows import Margin
 from pipeline.report.evidence import Wish

@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 from running import POINTS, points_tables, read_table, rows_by_status, run_change_points
 
-from pipeline.errors import DataError
+from pipeline.base.errors import DataError
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 from running import POINTS, points_tables, read_table, rows_by_status, run_change_points, run_stages, stage_config
 
-from pipeline.errors import ConfigError, DataError
+from pipeline.base.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
     from pathlib import Path

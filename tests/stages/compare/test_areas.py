@@ -12,7 +12,7 @@ from scipy.stats import norm
 from sklearn.metrics import average_precision_score, roc_auc_score
 
 import thresher
-from pipeline.errors import DataError
+from pipeline.base.errors import DataError
 
 if TYPE_CHECKING:
     from pathlib import Path

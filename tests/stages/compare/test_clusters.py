@@ -11,7 +11,7 @@ from comparing import units_compared
 from running import COMPARE, RANKING, SWEEP, read_table, run_stages, stage_config
 from scipy import stats
 
-from pipeline.errors import ConfigError, DataError
+from pipeline.base.errors import ConfigError, DataError
 from pipeline.metrics.uncertainty.clusters import over_time
 
 if TYPE_CHECKING:

@@ -12,9 +12,9 @@ from comparing import compare_matchers
 from running import compared, run_compare
 from scipy import stats
 
-from pipeline.errors import DataError
+from pipeline.base.errors import DataError
+from pipeline.base.tables.columns import RATIOS
 from pipeline.metrics.comparison.paired import EVENT_COUNTS
-from pipeline.tables.columns import RATIOS
 
 if TYPE_CHECKING:
     from pathlib import Path

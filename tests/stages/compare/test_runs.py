@@ -13,7 +13,7 @@ import pytest
 from running import COMPARE, compared, rows_by_status, run_compare
 from scipy import stats
 
-from pipeline.errors import ConfigError, DataError
+from pipeline.base.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
     from pathlib import Path

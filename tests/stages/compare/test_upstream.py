@@ -14,13 +14,13 @@ from comparing import compare_matchers
 from running import COMPARE, read_table, run_stages
 
 import pipeline
-from pipeline.errors import ConfigError, DataError, NoInputError
+from pipeline.base.errors import ConfigError, DataError, NoInputError
 from pipeline.runs import runner
 from pipeline.runs.config import parse_config
-from pipeline.simulations import before_after
 from pipeline.stages import STAGES
 from pipeline.stages.compare.contract import CompareParameters, units_of
 from pipeline.stages.compare.rows import POOLED
+from pipeline.stages.simulations import before_after
 from pipeline.stages.stage import UpstreamStage
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 from running import run_stages, stage_config
 
-from pipeline.errors import ConfigError, DataError
+from pipeline.base.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -110,7 +110,7 @@ def test_why_a_limit_is_missing(tmp_path: Path, data: Data, keys: dict[str, Any]
 @pytest.mark.wide
 def test_the_intervals_hold_the_truth_as_often_as_they_say(tmp_path: Path) -> None:
     """200 simulated samples in one run: each is a group of documents with its own mentions."""
-    from pipeline.simulations import entity_recognition as simulation
+    from pipeline.stages.simulations import entity_recognition as simulation
 
     system, samples = simulation.MENTION_SYSTEMS[0], 200
     parts = []

@@ -12,7 +12,7 @@ import pytest
 from cli.calls import call
 
 import thresher
-from pipeline.errors import ConfigError, DataError
+from pipeline.base.errors import ConfigError, DataError
 from pipeline.metrics.few_labels.draws import DocumentDesign, JudgedMentions, estimated_scores
 
 NUMBER = 60

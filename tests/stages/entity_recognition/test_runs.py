@@ -278,7 +278,7 @@ def test_scores_at_fault_are_left_out_if_wanted(tmp_path: Path) -> None:
     predicted = mentions(*[("a", 0, 3)] * 4).with_columns(scores)
     run = run_on(tmp_path, gold, predicted, invalid_scores="drop")
     assert rows_by_status(run, "predicted", KIND) == {"used": 1, "null_score": 1, "nan_score": 1, "infinite_score": 1}
-    with pytest.raises(pipeline.errors.DataError, match="column 'score' is NULL in 1 row"):
+    with pytest.raises(pipeline.base.errors.DataError, match="column 'score' is NULL in 1 row"):
         run_on(tmp_path / "refused", gold, predicted)
 
 

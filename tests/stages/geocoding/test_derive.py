@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from deriving import count_table, derived, saved_counts, stage_of
 
+from pipeline.base.tables.schemas import polars_types
 from pipeline.stages.geocoding.contract import ERRORS
-from pipeline.tables.schemas import polars_types
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

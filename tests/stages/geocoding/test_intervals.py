@@ -11,7 +11,7 @@ from running import read_table, run_stages, stage_config
 from scipy import stats
 
 from pipeline.metrics.uncertainty.proportions import Confusion, intervals_of_clusters
-from pipeline.simulations import geocoding as simulation
+from pipeline.stages.simulations import geocoding as simulation
 
 if TYPE_CHECKING:
     from pathlib import Path

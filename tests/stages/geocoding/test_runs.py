@@ -10,7 +10,7 @@ import pytest
 from reference_toponyms import tolerance_counts
 from running import read_table, rows_by_status, run_stages, stage_config
 
-from pipeline.errors import ConfigError, DataError
+from pipeline.base.errors import ConfigError, DataError
 from pipeline.metrics.geocoding import error_statistics, haversine
 from pipeline.metrics.uncertainty.jackknife import log_interval
 from pipeline.stages.geocoding import planning

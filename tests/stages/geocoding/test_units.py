@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 import thresher
-from pipeline.errors import ConfigError
+from pipeline.base.errors import ConfigError
 
 COUNTS = ("n_gold", "n_attempted", "tp", "fp", "fn")
 PLACE = ("latitude", "longitude")

@@ -11,7 +11,7 @@ import pytest
 from reference_mentions import TEXTS
 from running import read_table, run_stages, stage_config
 
-from pipeline.errors import DataError
+from pipeline.base.errors import DataError
 from pipeline.stages.geocoding.contract import GeocodingParameters
 from pipeline.stages.geocoding.planning import by_matching
 

@@ -10,11 +10,11 @@ import pytest
 from deriving import derived, saved_counts
 from scipy import stats
 
+from pipeline.base.tables.schemas import internal_name
 from pipeline.metrics.uncertainty.jackknife import tail
 from pipeline.metrics.uncertainty.proportions import mean_limits
 from pipeline.stages.ranking.contract import INTERPOLATED
 from pipeline.stages.ranking.means import Groups
-from pipeline.tables.schemas import internal_name
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -10,7 +10,7 @@ import pytest
 from running import COMPARE, RANKING, ranked, read_table, run_stages, stage_config
 
 import pipeline
-from pipeline.errors import ConfigError, DataError
+from pipeline.base.errors import ConfigError, DataError
 from pipeline.metrics.comparison.significance import adjust_p_values
 from pipeline.report.evidence import Wish
 from pipeline.report.explaining import Shown, explain

@@ -11,7 +11,7 @@ from polars.testing import assert_frame_equal
 from running import RANKING, ranked, rows_by_status, run_stages, stage_config
 from scipy import stats
 
-from pipeline.errors import ConfigError, DataError
+from pipeline.base.errors import ConfigError, DataError
 from pipeline.metrics.ranking.random_selection import average_precision_moments, average_precision_p_value
 
 if TYPE_CHECKING:

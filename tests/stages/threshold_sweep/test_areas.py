@@ -23,7 +23,7 @@ from scipy.special import expit, logit
 from scipy.stats import t as student
 from sklearn.metrics import average_precision_score, brier_score_loss, log_loss, roc_auc_score
 
-from pipeline.errors import DataError
+from pipeline.base.errors import DataError
 from pipeline.metrics.curves.ordered_areas import PackedScores, SizesDifferError
 from pipeline.metrics.curves.trapezoidal_area import finer, pr_auc
 from pipeline.plan import area_work as areas

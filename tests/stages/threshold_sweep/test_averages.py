@@ -11,7 +11,7 @@ from running import swept
 from sklearn.metrics import average_precision_score as average_precision
 from sklearn.metrics import f1_score, precision_score, recall_score, roc_auc_score
 
-from pipeline.errors import ConfigError
+from pipeline.base.errors import ConfigError
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -11,7 +11,7 @@ import pytest
 from polars.testing import assert_frame_equal
 from running import SWEEP, read_table, run_threshold_sweep, swept
 
-from pipeline.errors import ConfigError, DataError
+from pipeline.base.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
     from pathlib import Path

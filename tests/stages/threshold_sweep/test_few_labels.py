@@ -12,8 +12,8 @@ from sklearn.metrics import average_precision_score, roc_auc_score
 from typer.testing import CliRunner
 
 import thresher
+from pipeline.base.errors import ConfigError, DataError, NoInputError
 from pipeline.cli.app import app
-from pipeline.errors import ConfigError, DataError, NoInputError
 from pipeline.stages.threshold_sweep.contract import ThresholdSweepParameters
 
 if TYPE_CHECKING:

@@ -11,9 +11,9 @@ from running import before_after_config, points_tables, run_stages, swept
 from sklearn import metrics as sklearn
 
 import thresher
-from pipeline.errors import ConfigError
+from pipeline.base.errors import ConfigError
+from pipeline.base.tables.columns import FURTHER, INDEX_OF, Index
 from pipeline.storage.catalog import open_results
-from pipeline.tables.columns import FURTHER, INDEX_OF, Index
 
 if TYPE_CHECKING:
     from pathlib import Path

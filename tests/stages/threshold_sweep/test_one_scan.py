@@ -13,10 +13,10 @@ from polars.testing import assert_frame_equal
 from sklearn.metrics import average_precision_score, brier_score_loss, log_loss, roc_auc_score
 
 import pipeline
+from pipeline.base.errors import DataError
+from pipeline.base.queries.load import file_of
 from pipeline.engines.duckdb import DuckDB
-from pipeline.errors import DataError
 from pipeline.plan import area_work
-from pipeline.queries.load import file_of
 from pipeline.stages.threshold_sweep import stage
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from running import swept
 from sklearn.metrics import roc_auc_score
 
 import thresher
-from pipeline.errors import ConfigError
+from pipeline.base.errors import ConfigError
 from pipeline.storage.catalog import open_results
 
 if TYPE_CHECKING:

@@ -208,7 +208,7 @@ def test_certified_bounds_hold_the_areas(
 
 
 def test_items_repeat_over_models_and_groups_only(folder: Path, tmp_path: Path) -> None:
-    from pipeline.errors import DataError
+    from pipeline.base.errors import DataError
 
     keys: dict[str, Any] = {"thresholds": [0.5], "duplicates": "error"}
     assert run(folder, tmp_path / "a", **keys)["areas"].height == 18

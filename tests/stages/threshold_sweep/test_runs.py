@@ -14,8 +14,8 @@ from polars.testing import assert_frame_equal
 from running import SWEEP, read_table, rows_by_status, run_stages, run_threshold_sweep, stage_config, swept
 from sklearn.metrics import confusion_matrix, f1_score, precision_score, recall_score
 
+from pipeline.base.errors import ConfigError, DataError
 from pipeline.engines import duckdb
-from pipeline.errors import ConfigError, DataError
 from pipeline.plan import area_work, counts
 
 if TYPE_CHECKING:

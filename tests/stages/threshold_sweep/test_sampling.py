@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline import sample
-from pipeline.errors import DataError, NoInputError, UsageError
+from pipeline.base.errors import DataError, NoInputError, UsageError
 
 CONFIG = '[[stages]]\nkind = "threshold_sweep"\npredictions = "predictions.parquet"\n'
 

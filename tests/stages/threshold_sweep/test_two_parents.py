@@ -12,7 +12,8 @@ from reference_areas import average_precision, pr_auc_at, roc_auc, root_of_doubl
 from running import run_threshold_sweep, swept
 from scipy.special import expit
 
-from pipeline.errors import DataError, ThresherError
+from pipeline.base.errors import DataError, ThresherError
+from pipeline.base.tables.columns import RATIOS
 from pipeline.metrics.uncertainty.clusters import (
     combined_spread,
     implied_skewness,
@@ -21,7 +22,6 @@ from pipeline.metrics.uncertainty.clusters import (
     stretches,
 )
 from pipeline.metrics.uncertainty.jackknife import binomial_limits, tail
-from pipeline.tables.columns import RATIOS
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -13,8 +13,8 @@ from running import run_stages, stage_config
 from sklearn.metrics import average_precision_score, roc_auc_score
 
 import thresher
+from pipeline.base.errors import ConfigError, DataError
 from pipeline.engines import duckdb as engine
-from pipeline.errors import ConfigError, DataError
 from pipeline.plan import units
 
 if TYPE_CHECKING:

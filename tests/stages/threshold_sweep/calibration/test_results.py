@@ -15,7 +15,7 @@ from sklearn.calibration import calibration_curve
 from sklearn.metrics import brier_score_loss
 
 import pipeline
-from pipeline.errors import DataError
+from pipeline.base.errors import DataError
 from pipeline.metrics.calibration.bins import _LEAST
 from pipeline.metrics.uncertainty.jackknife import binomial_limits
 from pipeline.stages.sections import Measured

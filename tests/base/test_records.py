@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from pipeline import records
+from pipeline.base import records
 
 
 @records.dataclass(frozen=True)

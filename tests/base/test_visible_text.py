@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.visible_text import of_every, percent, percent_limits
+from pipeline.base.visible_text import of_every, percent, percent_limits
 
 
 @pytest.mark.parametrize(

@@ -36,7 +36,7 @@ MACROS = "catalog"  # folder of the macros that every catalog has
 FILE = "file"  # key of the meta data of a tree: the file it comes from
 _HEADER_LINE = re.compile(r"^--\s(?P<key>[a-z]+):\s+(?P<text>.+)$")
 _PARENTHESES = re.compile(r"\([^)]*\)")
-_PACKAGE = Path(__file__).resolve().parent.parent
+_PACKAGE = Path(__file__).resolve().parents[2]
 
 
 def resource_folder(name: str) -> Path:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
-from pipeline.errors import ThresherError
-from pipeline.tables.schemas import Column, Table, conform, empty_table
+from pipeline.base.errors import ThresherError
+from pipeline.base.tables.schemas import Column, Table, conform, empty_table
 
 TABLE = Table(
     "curve",

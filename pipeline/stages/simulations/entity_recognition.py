@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from ..records import dataclass
+from ...base.records import dataclass
 from . import BesideTruth, written
 
 if TYPE_CHECKING:

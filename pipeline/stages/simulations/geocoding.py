@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 from scipy.special import ndtr
 
-from ..records import dataclass
+from ...base.records import dataclass
 from . import BesideTruth, written
 
 if TYPE_CHECKING:

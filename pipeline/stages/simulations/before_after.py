@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from ..records import dataclass
-from ..visible_text import percent
+from ...base.records import dataclass
+from ...base.visible_text import percent
 from . import written
 
 if TYPE_CHECKING:

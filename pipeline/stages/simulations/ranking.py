@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 from scipy.special import gammaln, ndtr, xlog1py, xlogy
 
-from ..records import dataclass
+from ...base.records import dataclass
 from . import written
 
 if TYPE_CHECKING:

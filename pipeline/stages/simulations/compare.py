@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 from scipy.special import ndtr
 
-from ..records import dataclass
+from ...base.records import dataclass
 from . import written
 
 if TYPE_CHECKING:

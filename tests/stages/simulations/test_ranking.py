@@ -4,7 +4,13 @@ import numpy as np
 import pytest
 
 from pipeline.metrics.ranking.random_selection import average_precision_moments
-from pipeline.simulations.ranking import DOCUMENTS_PER_QUERY, RANKING_SYSTEMS, RELEVANT_PER_QUERY, System, simulate
+from pipeline.stages.simulations.ranking import (
+    DOCUMENTS_PER_QUERY,
+    RANKING_SYSTEMS,
+    RELEVANT_PER_QUERY,
+    System,
+    simulate,
+)
 
 
 @pytest.mark.parametrize("m", RELEVANT_PER_QUERY)
