@@ -16,8 +16,9 @@ from ..metrics.comparison.paired import EVENT_COUNTS, differences, paired_ratios
 from ..metrics.comparison.pooled import pooled_ratios, standard_errors
 from ..metrics.comparison.significance import adjust_p_values, skewness
 from ..metrics.uncertainty.limits import DOUBTFUL, FEWEST_CLUSTERS, UNITS_PER_SQUARED_SKEWNESS, quality_of_sizes, worst
+from ..stages.compare.contract import MARKS, NUMBERS, has_mark
 from ..stages.compare.pairs import are_times
-from ..stages.compare.rows import MARKS, NUMBERS, has_mark, jackknifed, quality_of_days
+from ..stages.compare.rows import jackknifed, quality_of_days
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -13,8 +13,7 @@ from ..base.records import dataclass
 from ..base.tables.columns import RATIOS, THRESHOLD, nothing, nulls
 from ..base.tables.schemas import GROUPING, TOTAL, group_text, grouping_columns
 from ..metrics.curves.operating_points import CRITERION
-from ..metrics.uncertainty.limits import DOUBTFUL, INTERVAL_QUALITY, of_chosen
-from .stage import ON_SAME_DATA
+from ..metrics.uncertainty.limits import DOUBTFUL, INTERVAL_QUALITY, ON_SAME_DATA, of_chosen
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

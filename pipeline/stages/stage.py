@@ -16,7 +16,7 @@ from ..base.records import dataclass
 from ..base.tables import columns
 from ..base.tables.columns import RATIO_OF, REPLICATE, THRESHOLD, among
 from ..base.tables.schemas import COUNT_TABLE, CRITERION, GROUPING, TOTAL, Column, Table, group_text
-from ..metrics.uncertainty.limits import DOUBTFUL, INTERVAL_QUALITY, Quality
+from ..metrics.uncertainty.limits import DOUBTFUL, INTERVAL_QUALITY, ON_SAME_DATA
 from .parameters import StageParameters
 
 if TYPE_CHECKING:
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 
 
 DOUBT = "*"
-ON_SAME_DATA: Quality = "chosen_on_same_data"
 MOST_POINTS = 200  # of a small curve, about
 
 

@@ -47,6 +47,7 @@ Quality: TypeAlias = Literal[
     "chosen_on_same_data",
     "good",
 ]
+ON_SAME_DATA: Quality = "chosen_on_same_data"
 
 FEWEST_CLUSTERS = 15  # effective clusters below which coverage is not vouched for
 _LARGEST_SHARE = 1 / 3  # of all rows that one cluster may hold

@@ -3,37 +3,48 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
 
+import polars as pl
 import sqlglot.expressions as exp
 from pydantic import Field, field_validator, model_validator
 
 from ...base.queries.dialect import column, render
+from ...base.tables.columns import RATIOS
 from ...base.tables.schemas import GROUPING, STAGE_COLUMN, Column, Grouping, Table, limits_of, limits_of_share
 from ...metrics.comparison.significance import Correction
 from ...metrics.ranking.measures import is_measure, name_of
-from ...metrics.uncertainty.limits import N_CLUSTERS, QUALITY_COLUMN
+from ...metrics.uncertainty.limits import INTERVAL_QUALITY, N_CLUSTERS, QUALITY_COLUMN
 from ...sources.inputs import Field as InputField
 from ...sources.inputs import Input, InputContract
 from .. import STAGES, find_stage
 from ..stage import CLUSTER, UpstreamParameters
-from .rows import (
-    EVENT_COUNTS,
-    MARKS,
-    NEEDS_GROUPS,
-    NEEDS_PAIRS,
-    PAIRED_TESTS,
-    POOLED,
-    UNPAIRED_TESTS,
-    Test,
-    stages_with,
-)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from ...metrics.uncertainty.limits import Quality
     from ..stage import UnitTable, UpstreamStage
 
+
+Test = Literal[
+    "paired_t", "bootstrap_t", "wilcoxon", "sign", "randomization", "jackknife_t", "welch_t", "permutation", "bayes"
+]
+EVENT_COUNTS = ("n_before", "n_after", "m_before", "m_after", "m_before_reference", "m_after_reference")
+POOLED = tuple(f"pooled_{name}" for name in RATIOS)
+
+# unless the config says otherwise
+PAIRED_TESTS: tuple[Test, ...] = ("paired_t", "bootstrap_t", "randomization", "bayes")
+UNPAIRED_TESTS: tuple[Test, ...] = ("welch_t", "jackknife_t", "bayes")
+NEEDS_PAIRS: tuple[Test, ...] = ("paired_t", "wilcoxon", "sign", "randomization")
+NEEDS_GROUPS: tuple[Test, ...] = ("welch_t", "permutation")
+
+MARKS: dict[str, Quality] = {  # by key of the parameters
+    "failed": "assumption_failed",
+    "correlated": "correlated_days",
+}
+NUMBERS = {"before_after": "before_after_estimates"}  # that have the marks, by kind of stage
 
 _PAIR = (
     Column("metric", "VARCHAR", "what is compared: a column of the units, or a ratio of the counts of all units"),
@@ -231,6 +242,25 @@ def further_columns(params: CompareParameters) -> dict[str, tuple[Column, ...]]:
     """The columns that tables have because units lie in clusters."""
     names = ("compare_tests", "compare_posteriors", "compare_margins")
     return dict.fromkeys(names, (_CLUSTERS,) if params.is_clustered else ())
+
+
+def stages_with(mark: Quality, upstream: Sequence[UpstreamStage], grouping: str) -> Iterator[str]:
+    """Yield the stages whose numbers have a mark in a grouping, or whose clusters have an order that units do not tell.
+
+    Tables of stages are not there yet while a config is only checked.
+    """
+    for stage in upstream:
+        path = Path(stage.file(NUMBERS[stage.kind])) if stage.kind in NUMBERS else None
+        is_marked = path is not None and path.exists() and has_mark(pl.read_parquet(path), grouping, mark)
+        is_untold = mark == MARKS["correlated"] and stage.cluster_order is not None
+        if is_marked or is_untold:
+            yield stage.name
+
+
+def has_mark(numbers: pl.DataFrame, grouping: str, mark: Quality) -> bool:
+    """Whether the numbers of a grouping have a mark."""
+    quality = dict(numbers.group_by(GROUPING.name).agg(INTERVAL_QUALITY).iter_rows()).get(grouping, [])
+    return mark in quality
 
 
 class CompareParameters(UpstreamParameters):

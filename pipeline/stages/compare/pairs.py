@@ -54,11 +54,10 @@ from ...metrics.comparison.significance import (
 from ...metrics.uncertainty.clusters import over_time
 from ...metrics.uncertainty.jackknife import leave_one_out
 from ...metrics.uncertainty.limits import N_CLUSTERS
+from .contract import EVENT_COUNTS, POOLED
 from .planning import COUNT, IN_ORDER, METRIC
 from .rows import (
     CELLS,
-    EVENT_COUNTS,
-    POOLED,
     POWER,
     MadeTest,
     PairOfSystems,
@@ -80,7 +79,8 @@ if TYPE_CHECKING:
     from ...metrics.comparison.paired import PairedT, PairedTest
     from ...metrics.comparison.pooled import Ratio
     from ...metrics.uncertainty.jackknife import Floats
-    from .rows import Compared, ComparedMetric, Row, Test
+    from .contract import Test
+    from .rows import Compared, ComparedMetric, Row
 
     Integers = NDArray[np.int64]
     Labels = tuple[NDArray[np.int64], NDArray[np.int64]]

@@ -22,7 +22,8 @@ from ...plan.plan import OptionalTable, Plan
 from ...sources.inputs import Field
 from ...sources.source import PASSES_WHERE
 from ..sections import EXPLAINED_ROWS, Evidence, Measure, Section
-from .rows import CELLS, EVENT_COUNTS, POOLED, fitting
+from .contract import EVENT_COUNTS, POOLED
+from .rows import CELLS, fitting
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -30,6 +29,7 @@ from ...metrics.uncertainty.limits import (
     worst,
 )
 from ..stage import DOUBT, doubt, number, of_group
+from .contract import EVENT_COUNTS, MARKS, POOLED, Test
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -38,24 +38,12 @@ if TYPE_CHECKING:
     from ...metrics.comparison.significance import Claim
     from ...metrics.uncertainty.jackknife import Floats
     from ...metrics.uncertainty.limits import Quality
-    from ..stage import UpstreamStage
     from .contract import CompareParameters
 
 
-Test = Literal[
-    "paired_t", "bootstrap_t", "wilcoxon", "sign", "randomization", "jackknife_t", "welch_t", "permutation", "bayes"
-]
 Compared = Literal["mean", "contribution", "counts", "events"]  # values, contributions, ratios of counts, around events
 
 CELLS = ("tp", "fp", "fn")
-EVENT_COUNTS = ("n_before", "n_after", "m_before", "m_after", "m_before_reference", "m_after_reference")
-POOLED = tuple(f"pooled_{name}" for name in RATIOS)
-
-# unless the config says otherwise
-PAIRED_TESTS: tuple[Test, ...] = ("paired_t", "bootstrap_t", "randomization", "bayes")
-UNPAIRED_TESTS: tuple[Test, ...] = ("welch_t", "jackknife_t", "bayes")
-NEEDS_PAIRS: tuple[Test, ...] = ("paired_t", "wilcoxon", "sign", "randomization")
-NEEDS_GROUPS: tuple[Test, ...] = ("welch_t", "permutation")
 
 _PAIRED: dict[Compared, tuple[Test, ...]] = {
     "mean": ("paired_t", "bootstrap_t", "wilcoxon", "sign", "randomization"),
@@ -451,32 +439,6 @@ def _posterior(ratio: str, counts: Floats, pair: PairOfSystems) -> tuple[posteri
 
 
 # What is known of the numbers of systems beside their units: the difference of numbers that are far off is so, too.
-
-
-MARKS: dict[str, Quality] = {  # by key of the parameters
-    "failed": "assumption_failed",
-    "correlated": "correlated_days",
-}
-NUMBERS = {"before_after": "before_after_estimates"}  # that have the marks, by kind of stage
-
-
-def stages_with(mark: Quality, upstream: Sequence[UpstreamStage], grouping: str) -> Iterator[str]:
-    """Yield the stages whose numbers have a mark in a grouping, or whose clusters have an order that units do not tell.
-
-    Tables of stages are not there yet while a config is only checked.
-    """
-    for stage in upstream:
-        path = Path(stage.file(NUMBERS[stage.kind])) if stage.kind in NUMBERS else None
-        is_marked = path is not None and path.exists() and has_mark(pl.read_parquet(path), grouping, mark)
-        is_untold = mark == MARKS["correlated"] and stage.cluster_order is not None
-        if is_marked or is_untold:
-            yield stage.name
-
-
-def has_mark(numbers: pl.DataFrame, grouping: str, mark: Quality) -> bool:
-    """Whether the numbers of a grouping have a mark."""
-    quality = dict(numbers.group_by(GROUPING.name).agg(INTERVAL_QUALITY).iter_rows()).get(grouping, [])
-    return mark in quality
 
 
 def marked(row: Row, params: CompareParameters) -> Row:

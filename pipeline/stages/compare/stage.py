@@ -38,13 +38,12 @@ from ..figures import (
 )
 from ..stage import Counted, SampleSizes, Stage, Summary, doubt, integer, number
 from . import planning
-from .contract import COUNTS, MARGINS, POSTERIORS, TABLES, TESTS, UNITS, CompareParameters, further_columns
+from .contract import COUNTS, MARGINS, POOLED, POSTERIORS, TABLES, TESTS, UNITS, CompareParameters, further_columns
 from .pairs import units_of_group, with_order
 from .planning import EVIDENCE, IN_ORDER
 from .rows import (
     LEVEL,
     MAIN,
-    POOLED,
     claims_of_pairs,
     different_units,
     gap_sentences,

@@ -13,8 +13,7 @@ from deriving import figures_of, stage_of
 
 from pipeline.metrics.comparison.paired import pooled_estimates
 from pipeline.stages.compare import planning
-from pipeline.stages.compare.contract import CompareParameters
-from pipeline.stages.compare.rows import UNPAIRED_TESTS
+from pipeline.stages.compare.contract import UNPAIRED_TESTS, CompareParameters
 
 if TYPE_CHECKING:
     from deriving import Derived

@@ -18,8 +18,7 @@ from pipeline.base.errors import ConfigError, DataError, NoInputError
 from pipeline.runs import runner
 from pipeline.runs.config import parse_config
 from pipeline.stages import STAGES
-from pipeline.stages.compare.contract import CompareParameters, units_of
-from pipeline.stages.compare.rows import POOLED
+from pipeline.stages.compare.contract import POOLED, CompareParameters, units_of
 from pipeline.stages.simulations import before_after
 from pipeline.stages.stage import UpstreamStage
 
