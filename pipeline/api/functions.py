@@ -330,7 +330,7 @@ class Result:
             ThresherError: there is no such number, threshold or group, or nothing can be planned of it.
         """
         from ..report.evidence import Wish
-        from ..report.pilots import Goal
+        from ..report.planned import Goal
         from ..report.planning import plan_run
 
         goal = Goal(width, difference, margin, claim, power, confidence).checked(str)

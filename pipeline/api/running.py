@@ -218,7 +218,7 @@ def plan_sample(
         ThresherError: what is asked for does not fit together, the results cannot be read, or nothing can be planned.
     """
     from ..report.evidence import Wish  # noqa: PLC0415 - a run plans nothing
-    from ..report.pilots import Goal  # noqa: PLC0415 - likewise
+    from ..report.planned import Goal  # noqa: PLC0415 - likewise
     from ..report.planning import Expectation, plans_of  # noqa: PLC0415 - likewise
 
     wish = Wish.of_python(metric, threshold, group or {}, option="group ", criterion=criterion, verb="planned")

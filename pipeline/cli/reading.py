@@ -258,8 +258,7 @@ def plan(
     """
     with reporting(ctx):
         from ..report.evidence import Wish  # noqa: PLC0415 - help needs none of it
-        from ..report.pilots import Goal  # noqa: PLC0415
-        from ..report.planned import FORMATS, written  # noqa: PLC0415
+        from ..report.planned import FORMATS, Goal, written  # noqa: PLC0415
         from ..report.planning import Expectation, plans_of  # noqa: PLC0415
         from ..report.text import check_format  # noqa: PLC0415
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -15,14 +14,14 @@ from ..base.tables.columns import REPLICATE, THRESHOLD
 from ..base.tables.schemas import COUNT_TABLE
 from ..base.visible_text import percent
 from ..metrics.planning.pilot import ASSURANCE, FEWEST_UNITS, HASH_GROUPS, Pilot
-from ..metrics.planning.power import Claim, Question, labels_for, width_with_labels
+from ..metrics.planning.power import labels_for, width_with_labels
 from ..metrics.uncertainty.limits import INTERVAL_QUALITY, MEANINGS, N_CLUSTERS, N_EFFECTIVE
 from . import planned
 from .evidence import Wish, choose, same_group
-from .planned import PlannedUnits, SamplePlan
+from .planned import Goal, Measured, PlannedUnits, SamplePlan
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from ..stages.stage import Labelled, SampleSizes
     from .evidence import Choice
@@ -174,35 +173,6 @@ ROWS = "rows"  # what is independent where there are no clusters
 _UNSPOILT = frozenset({"good", "chosen_on_same_data", None})
 _ENDS = {"lack": (1.0,), "log": (0.0,), "logit": (0.0, 1.0)}  # numbers that a scale does not have
 _WITH_REFERENCE = ("recall", "f1", "precision")
-
-
-@dataclass(frozen=True)
-class Measured:
-    """A number of a published run with what is needed to plan another.
-
-    Attributes:
-        stage: Its stage.
-        choice: The row that it stands in.
-        metric: What it is called.
-        pilot: Its interval.
-        noun: What is independent, several of them.
-        now: Number of these; None where it is not known.
-        counts: Numbers of other things that there are more of with more units, by noun.
-        rests_on: The noun of what a share is over; empty for others.
-        notes: Why the interval is doubtful, and what clusters are.
-        labelled: Share of the rows of which the labelled ones are a sample that have labels; 0: of no finite number.
-    """
-
-    stage: PublishedStage
-    choice: Choice
-    metric: str
-    pilot: Pilot
-    noun: str
-    now: int | None
-    counts: Mapping[str, int]
-    rests_on: str
-    notes: tuple[str, ...]
-    labelled: float = 0.0
 
 
 def measured(run: PublishedRun, stage: PublishedStage, choice: Choice) -> Measured:
@@ -407,111 +377,3 @@ def _doubts(row: Mapping[str, Any]) -> list[str]:
         return []
     meaning = dict(MEANINGS).get(quality, "") if quality is not None else ""
     return [f"the interval of the pilot is doubtful, and so is this plan: {quality}, {meaning}"]
-
-
-CLAIMS: tuple[Claim, ...] = ("not_worse", "equivalent")
-DEFAULT_CONFIDENCE = 0.95
-
-
-@dataclass(frozen=True)
-class Goal:
-    """The aim of a plan: one of a width, a difference and a margin.
-
-    Attributes:
-        width: Upper less lower limit of the interval.
-        difference: The difference that a test is to find; with a margin how far the systems truly differ, to the worse.
-        margin: The difference from which on it matters, which a test is to rule out.
-        claim: What a test with a margin shows: `not_worse`, one-sided, or `equivalent`, both sides.
-        power: Probability that the test shows it.
-        confidence: Level of the interval, or 1 less the level of the test; None: that of the pilot.
-    """
-
-    width: float | None = None
-    difference: float | None = None
-    margin: float | None = None
-    claim: str = "not_worse"
-    power: float = 0.8
-    confidence: float | None = None
-
-    @property
-    def name(self) -> str:
-        """`width`, `difference` or `margin`."""
-        return "width" if self.width is not None else "difference" if self.margin is None else "margin"
-
-    @property
-    def wanted(self) -> float:
-        """The width, the difference or the margin."""
-        return next(value for value in (self.width, self.margin, self.difference) if value is not None)
-
-    def level(self, of_pilot: float = DEFAULT_CONFIDENCE) -> float:
-        """The confidence; the pilot's unless it is given."""
-        return of_pilot if self.confidence is None else self.confidence
-
-    def question(self, of_pilot: float = DEFAULT_CONFIDENCE) -> Question:
-        """The test that is asked for.
-
-        Raises:
-            UsageError: the power is not above the level of the test.
-        """
-        significance = 1 - self.level(of_pilot)
-        if self.power <= significance:
-            message = f"a power of {self.power:g} is not above the level of the test, {significance:.6g}"
-            raise UsageError(message, remedy="Give a power such as 0.8.")
-        if self.margin is None:
-            return Question("different", float(self.difference or 0), math.nan, self.power, significance)
-        claim: Claim = "equivalent" if self.claim == "equivalent" else "not_worse"
-        return Question(claim, float(self.difference or 0), self.margin, self.power, significance)
-
-    def check_share(self, name: str) -> None:
-        """Refuse a width that every interval of a number from 0 to 1 is within.
-
-        Raises:
-            UsageError: the interval is to be 1 wide, or wider.
-        """
-        if self.width is not None and self.width >= 1:
-            message = f"an interval of {name} is never {self.width:g} wide: {name} lies between 0 and 1"
-            raise UsageError(message, remedy="Give a width such as 0.05, which is 5 percentage points.")
-
-    def checked(self, spell: Callable[[str], str]) -> Goal:
-        """Return the goal, if it is one; `spell` is how a parameter is written where the person writes it: `--width`.
-
-        Raises:
-            UsageError: nothing, or several things, are wanted, or a value is none.
-        """
-        others = {"difference": self.difference, "margin": self.margin}
-        if self.width is None and all(value is None for value in others.values()):
-            message = "what is wanted is missing"
-            wanted = f"the width of the interval, {spell('width')} 0.05, or the difference that a test is to find"
-            raise UsageError(message, remedy=f"Give {wanted}, {spell('difference')} 0.02.")
-        if self.width is not None and (with_width := [name for name, value in others.items() if value is not None]):
-            message = f"{spell('width')} and {spell(with_width[0])} are two plans"
-            raise UsageError(message, remedy="Ask for one after the other.")
-        self._check_values(spell)
-        return self
-
-    def _check_values(self, spell: Callable[[str], str]) -> None:
-        for name in ("width", "difference", "margin", "power", "confidence"):
-            value = getattr(self, name)
-            if value is not None and not isinstance(value, Real):
-                raise impossible(spell(name), value, "a number")
-        for name, value in (("width", self.width), ("margin", self.margin)):
-            if value is not None and not 0 < value < math.inf:
-                raise impossible(spell(name), value, "a number above 0")
-        lowest = 0 if self.margin is not None else None
-        if self.difference is not None and not (0 < abs(self.difference) < math.inf or self.difference == lowest):
-            raise impossible(spell("difference"), self.difference, "a number other than 0")
-        if self.margin is not None and abs(self.difference or 0) >= self.margin:
-            message = f"a true difference of {self.difference:g} is no smaller than the margin, {self.margin:g}"
-            raise UsageError(message, remedy="No test can show then that there is none. Give a smaller difference.")
-        if self.claim not in CLAIMS:
-            message = f"unknown claim {self.claim!r}"
-            raise UsageError(message, remedy=f"Choose one of {', '.join(CLAIMS)}.")
-        for name, share in (("power", self.power), ("confidence", self.confidence)):
-            if share is not None and not 0 < share < 1:
-                raise impossible(spell(name), share, "a number between 0 and 1, such as 0.8")
-
-
-def impossible(name: str, value: object, expected: str) -> UsageError:
-    """Return the error that the value of a parameter is none that it can have."""
-    shown = f"{value:g}" if isinstance(value, Real) else repr(value)
-    return UsageError(f"{name} {shown} cannot be", remedy=f"Give {expected}.")

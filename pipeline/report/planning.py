@@ -31,15 +31,15 @@ from ..metrics.uncertainty.limits import FEWEST_CLUSTERS
 from ..runs.written import results_at
 from . import planned
 from .evidence import Wish, choose
-from .pilots import Measured, asks_for_labels, impossible, measured, plan_of_labels, sizes_of
-from .planned import Planned, PlannedUnits, SamplePlan
+from .pilots import asks_for_labels, measured, plan_of_labels, sizes_of
+from .planned import Measured, Planned, PlannedUnits, SamplePlan, impossible
 from .published import published_run
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from ..metrics.planning.pilot import Pilot, Scale
-    from .pilots import Goal
+    from .planned import Goal
     from .published import PublishedRun, PublishedStage
 
 

@@ -18,8 +18,7 @@ from stage_examples import EXAMPLES
 import thresher
 from pipeline.base.errors import ThresherError, UsageError
 from pipeline.report.evidence import Wish
-from pipeline.report.pilots import Goal
-from pipeline.report.planned import FORMATS, written
+from pipeline.report.planned import FORMATS, Goal, written
 from pipeline.report.planning import plan_run, plan_stage
 from pipeline.report.published import PublishedRun, latest_run
 from pipeline.runs import runner
