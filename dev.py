@@ -59,7 +59,7 @@ QUICK_TESTS = (
     "tests/sources/test_types.py",
     "tests/storage/test_layout.py",
     "tests/runs/test_config.py",
-    "tests/base/queries/test_load.py",
+    "tests/base/test_sql_files.py",
 )
 
 TASKS: dict[str, tuple[str, tuple[tuple[str, ...], ...]]] = {

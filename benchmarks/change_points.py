@@ -20,7 +20,7 @@ from bench import Bench, in_order, run_all
 from made_points import PREDICTED, PointFiles, points_of
 from side_by_side import Line, in_turns
 
-from pipeline.base.queries.load import expand, load
+from pipeline.base.sql_files import expand, load
 from pipeline.plan.accounting import after_results, begin, count, run_nodes
 from pipeline.plan.counts import Query
 from pipeline.plan.nodes import Phase

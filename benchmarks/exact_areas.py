@@ -12,7 +12,7 @@ import polars as pl
 import sqlglot.expressions as exp
 
 from pipeline.base.interrupts import StopRequest
-from pipeline.base.tables.schemas import Grouping
+from pipeline.base.schemas import Grouping
 from pipeline.engines.duckdb import DuckDB, Resources
 from pipeline.plan.accounting import begin, run_nodes
 from pipeline.plan.area_work import Areas, areas

@@ -17,7 +17,7 @@ from made_data import items_of, predictions_of
 from side_by_side import MEBI, Child, Line, Took, in_process, in_turns
 
 import thresher
-from pipeline.base.tables.schemas import Grouping
+from pipeline.base.schemas import Grouping
 from pipeline.plan.accounting import count
 from pipeline.plan.area_work import Areas, areas
 from pipeline.runs.opening import open_inputs

@@ -26,8 +26,8 @@ import polars as pl
 from harness import Asked, Floats, Table, held, options, print_table, report
 from scipy.special import expit, logit, ndtri
 
-from pipeline.base.tables.columns import REPLICATE, THRESHOLD
-from pipeline.base.tables.schemas import GROUPING
+from pipeline.base.columns import REPLICATE, THRESHOLD
+from pipeline.base.schemas import GROUPING
 from pipeline.metrics.calibration.bins import BIN, BINNINGS, LOWER, UPPER, calibration_errors
 from pipeline.metrics.calibration.estimates import estimates_of_clusters, estimates_of_rows, joined
 from pipeline.metrics.uncertainty.clusters import effective_number

@@ -21,7 +21,7 @@ import numpy as np
 from harness import Asked, Bools, Floats, Table, Tally, held, options, report
 from labelled_rows import autoregression, confusion, total
 
-from pipeline.base.tables.columns import RATIO_OF
+from pipeline.base.columns import RATIO_OF
 from pipeline.metrics.comparison.paired import paired_t, randomization_test
 from pipeline.metrics.comparison.pooled import effective_units, jackknife_errors, pooled_ratios
 from pipeline.metrics.comparison.significance import bootstrap_of_pairs

@@ -15,7 +15,7 @@ import numpy as np
 from harness import Asked, Floats, Table, Tally, held, options, report
 from scipy.special import expit, logit
 
-from pipeline.base.tables.columns import INDEX_OF
+from pipeline.base.columns import INDEX_OF
 from pipeline.metrics.uncertainty.proportions import Confusion, index_limits_of_clusters, index_limits_of_rows, index_of
 
 if TYPE_CHECKING:

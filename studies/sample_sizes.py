@@ -29,15 +29,18 @@ from scipy import stats
 
 from pipeline.metrics.before_after.intervals import intervals
 from pipeline.metrics.comparison.pooled import Estimates, p_values_of_change
-from pipeline.metrics.planning.pilot import (
+from pipeline.metrics.planning import (
+    Claim,
     Pilot,
+    Question,
     cautious,
     factor_for_difference,
     inflation_limit,
     other_run,
+    power_of,
+    units_for,
     variance_degrees,
 )
-from pipeline.metrics.planning.power import Claim, Question, power_of, units_for
 from pipeline.metrics.uncertainty.clusters import effective_number
 from pipeline.metrics.uncertainty.jackknife import tail
 from pipeline.metrics.uncertainty.proportions import (

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 from deriving import derived, saved_counts
 
-from pipeline.base.tables.schemas import internal_name
+from pipeline.base.schemas import internal_name
 from pipeline.metrics.comparison.paired import paired_ratios
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import polars as pl
 
-from pipeline.base.tables.columns import REPLICATE, THRESHOLD
-from pipeline.base.tables.schemas import COUNT_TABLE, GROUPING, TOTAL, conform, empty_table, internal_name, polars_types
+from pipeline.base.columns import REPLICATE, THRESHOLD
+from pipeline.base.schemas import COUNT_TABLE, GROUPING, TOTAL, conform, empty_table, internal_name, polars_types
 from pipeline.stages import STAGES
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pipeline.base.queries import dialect
-from pipeline.base.queries.dialect import _rendered
+from pipeline.base import dialect
+from pipeline.base.dialect import _rendered
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator

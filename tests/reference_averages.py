@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from pipeline.base.tables.columns import RATIOS, ratios
+from pipeline.base.columns import RATIOS, ratios
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pipeline.metrics.matching.spans import Average
+    from pipeline.metrics.matching import Average
 
 
 def averages(documents: pl.DataFrame, keys: Sequence[str], kinds: Sequence[Average]) -> pl.DataFrame:

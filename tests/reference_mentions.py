@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from pipeline.metrics.matching.spans import Mentions
+    from pipeline.metrics.matching import Mentions
 
 Row = dict[str, Any]
 Ints: TypeAlias = "NDArray[np.int64]"

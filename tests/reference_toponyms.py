@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 import polars as pl
 
-from pipeline.base.tables.columns import ratios
+from pipeline.base.columns import ratios
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import sqlglot.expressions as exp
 from sqlglot import parse_one
 
-from pipeline.base.queries.dialect import ROUNDS, render
+from pipeline.base.dialect import ROUNDS, render
 
 if TYPE_CHECKING:
     Question = tuple[str, tuple[bool, ...]]

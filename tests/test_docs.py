@@ -24,7 +24,7 @@ from storage.second_night import add_second_night
 
 from pipeline import open_results
 from pipeline.base import errors
-from pipeline.base.tables.schemas import LEADING
+from pipeline.base.schemas import LEADING
 from pipeline.runs.config import load_config, parse_config
 from pipeline.runs.stage_results import GATE_FAILED
 from pipeline.stages import STAGES
@@ -32,7 +32,7 @@ from pipeline.stages import STAGES
 if TYPE_CHECKING:
     import duckdb
 
-    from pipeline.base.tables.schemas import Column, Table
+    from pipeline.base.schemas import Column, Table
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = sorted(

@@ -178,7 +178,7 @@ def test_python_accepts_the_examples(name: str) -> None:
 
 
 def test_the_assets_are_tables_of_the_package() -> None:
-    from pipeline.base.tables.run_tables import METRICS
+    from pipeline.base.run_tables import METRICS
     from pipeline.stages import STAGES
 
     tables = {table.name for entry in STAGES for table in entry.load().tables}

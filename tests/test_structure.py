@@ -14,7 +14,7 @@ import pytest
 from typer.testing import CliRunner
 
 import pipeline
-from pipeline.base.queries.load import resource_folder
+from pipeline.base.sql_files import resource_folder
 from pipeline.cli.app import app
 from pipeline.stages import STAGES
 

@@ -24,7 +24,7 @@ WIDE = {  # path below tests/, or the beginning of one, and why it is not part o
     "fuzz": "random cases by the hundred",
     "metrics/before_after/test_size": "simulations",
     "metrics/uncertainty/test_coverage": "simulations",
-    "base/queries/test_portability": "every query in the words of another engine",
+    "base/test_portability": "every query in the words of another engine",
     "report/test_diff": "two nights of every stage",
     "report/test_explained_columns": "every number of every table",
     "report/test_in_browser": "needs a browser",
@@ -62,14 +62,13 @@ WIDE = {  # path below tests/, or the beginning of one, and why it is not part o
 WIDE_FIXTURES = {"real_data", "browser", "spark"}  # what they need is not on every machine
 
 BESIDES = {  # beginning of a changed path → tests that belong to it beside those found by its name
-    "sql/": ("cases", "base/queries", "engines"),
-    "pipeline/base/queries/": ("cases", "engines"),
+    "sql/": ("cases", "base", "engines"),
+    "pipeline/base/": ("cases", "engines", "test_docs.py"),
     "pipeline/engines/": ("cases",),
     "pipeline/stages/": ("cases",),
     "pipeline/plan/": ("cases", "runs/inputs"),
     "pipeline/sources/": ("cases", "runs/inputs"),
     "pipeline/metrics/": ("cases",),
-    "pipeline/base/tables/": ("cases", "test_docs.py"),
     "pipeline/storage/": ("runs/faults",),
     "pipeline/runs/": ("storage", "runs/faults"),
     "pipeline/api/": ("cli/test_notebook.py",),
@@ -81,7 +80,7 @@ BESIDES = {  # beginning of a changed path → tests that belong to it beside th
 OF_EVERYTHING = re.compile(r"pyproject\.toml|requirements.*\.lock|dev\.py|\.ci/.*|tests/[^/]*\.py")
 OF_LOWEST = (
     "pipeline/engines/",
-    "pipeline/base/queries/",
+    "pipeline/base/",
     "pipeline/sources/",
 )  # where versions of libraries differ most
 ASKS_FOR_ALL = "Tests: all"

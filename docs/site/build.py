@@ -13,12 +13,12 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pipeline.base.tables.run_tables import ATTEMPTS, BINDINGS, GATES, INPUTS, METRICS, RECORD_TABLES, RUNS
-from pipeline.base.tables.schemas import LEADING
+from pipeline.base.run_tables import ATTEMPTS, BINDINGS, GATES, INPUTS, METRICS, RECORD_TABLES, RUNS
+from pipeline.base.schemas import LEADING
 from pipeline.stages import STAGES
 
 if TYPE_CHECKING:
-    from pipeline.base.tables.schemas import Column
+    from pipeline.base.schemas import Column
 
 ROOT = Path(__file__).resolve().parents[2]
 LINK = re.compile(r"(?<=\]\()(?:\.\./)*(docs/|configs/|sql/|CHANGELOG\.md|README\.md|CONTRIBUTING\.md)([^)]*)")

@@ -21,7 +21,7 @@ import polars as pl
 
 from ..base.errors import ConfigError, ThresherError, UsageError
 from ..base.paths import path_text
-from ..base.tables.schemas import users_name
+from ..base.schemas import users_name
 from ..engines.engine import scratch_folder
 from ..runs.config import parse_config
 from ..runs.evaluation import evaluate_in_memory

@@ -319,7 +319,7 @@ def init(
     Example:  thresher init threshold_sweep scores.csv > my.toml
     """
     with reporting(ctx):
-        from ..base.queries.load import resource_folder  # noqa: PLC0415
+        from ..base.sql_files import resource_folder  # noqa: PLC0415
 
         stage, more = _stage_and_files(words or [])
         files = [*(files or ()), *more]

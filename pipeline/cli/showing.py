@@ -12,7 +12,7 @@ import duckdb
 import polars as pl
 
 from ..base.errors import UsageError
-from ..base.queries.load import page
+from ..base.sql_files import page
 from ..base.visible_text import cleaned
 from ..report import summary, text
 from ..report.diff import blocks_of, run_difference

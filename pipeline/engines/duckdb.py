@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 import duckdb
 import sqlglot.expressions as exp
 
+from ..base.dialect import FILE, all_rows, apart, column, number_of, render, table
+from ..base.dialect import text as kept_text
 from ..base.errors import (
     DataError,
     InvalidQueryError,
@@ -26,8 +28,6 @@ from ..base.errors import (
     os_fault,
 )
 from ..base.interrupts import NOTES, NOTHING, Note
-from ..base.queries.dialect import FILE, all_rows, apart, column, number_of, render, table
-from ..base.queries.dialect import text as kept_text
 from ..base.records import dataclass
 from .engine import MIB, default_limit, process_limit, scratch_folder
 
@@ -40,8 +40,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
+    from ..base.dialect import Partition
     from ..base.interrupts import StopRequest
-    from ..base.queries.dialect import Partition
     from .engine import Function, Settle
 
 

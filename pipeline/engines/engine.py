@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     import polars as pl
     import pyarrow as pa
 
-    from ..base.queries.dialect import Partition
-    from ..base.queries.splitting import Splitter
+    from ..base.dialect import Partition
+    from ..base.splitting import Splitter
 
     Fetch = Callable[[exp.Query], pl.DataFrame]
     Settle = Callable[[Fetch, pl.DataFrame], pl.DataFrame]
@@ -429,7 +429,7 @@ class Told:
 
     def splitter(self, source: str) -> Splitter:
         """Splits queries over the files of an input."""
-        from ..base.queries.splitting import Splitter  # noqa: PLC0415 - only inputs of several files need it
+        from ..base.splitting import Splitter  # noqa: PLC0415 - only inputs of several files need it
 
         return Splitter(self.views, {name for name, scan in self.scans.items() if scan.source == source}, numbered)
 

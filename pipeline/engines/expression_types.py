@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import duckdb
 import sqlglot.expressions as exp
 
+from ..base.dialect import apart, render, table
 from ..base.errors import InvalidQueryError, UncomputableError
-from ..base.queries.dialect import apart, render, table
 from .duckdb import DuckDB
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from ..base.queries.dialect import Partition
+    from ..base.dialect import Partition
     from .engine import Place
 
 

@@ -19,10 +19,10 @@ import polars as pl
 import sqlglot.expressions as exp
 from polars.exceptions import PolarsError
 
-from ..base.queries.dialect import FILE, added, column, digest, numbers_of_rows, render
-from ..base.queries.load import file_of
-from ..base.queries.splitting import ANSWERS, ByFile, Met, NotAdditiveError
+from ..base.dialect import FILE, added, column, digest, numbers_of_rows, render
 from ..base.records import dataclass
+from ..base.splitting import ANSWERS, ByFile, Met, NotAdditiveError
+from ..base.sql_files import file_of
 from .engine import Scan, Told, numbered
 
 if TYPE_CHECKING:
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from ..base.queries.dialect import Partition
-    from ..base.queries.splitting import Splitter
+    from ..base.dialect import Partition
+    from ..base.splitting import Splitter
     from .duckdb import DuckDB
     from .engine import Function, InputFile, Settle
 

@@ -19,6 +19,7 @@ import sqlglot.expressions as exp
 from sqlglot.errors import UnsupportedError
 
 from ..base import errors
+from ..base.dialect import Description, column, render
 from ..base.errors import (
     ConfigError,
     DataError,
@@ -30,7 +31,6 @@ from ..base.errors import (
     UnavailableError,
     UncomputableError,
 )
-from ..base.queries.dialect import Description, column, render
 from ..base.records import dataclass
 from .duckdb import UNREADABLE, QueryThread
 from .spark_session import NANOSECONDS, SparkSettings, started_session
@@ -42,8 +42,8 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
+    from ..base.dialect import Partition
     from ..base.interrupts import StopRequest
-    from ..base.queries.dialect import Partition
     from .duckdb import Resources
     from .engine import Function, Place, Settle
 

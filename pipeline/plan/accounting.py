@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Protocol
 import polars as pl
 import sqlglot.expressions as exp
 
+from ..base.columns import THRESHOLD
+from ..base.dialect import column
 from ..base.errors import DataError, NoInputError, Note, ThresherError, together
-from ..base.queries.dialect import column
-from ..base.queries.load import statement
 from ..base.records import dataclass
-from ..base.tables.columns import THRESHOLD
-from ..base.tables.schemas import COUNT_TABLE
+from ..base.schemas import COUNT_TABLE
+from ..base.sql_files import statement
 from ..base.visible_text import percent, rows_in_words, with_edges
 from ..sources.source import SCORE_STATE
 from ..sources.types import as_where, in_expression
@@ -24,7 +24,7 @@ from .nodes import Phase, Progress, doubtful, first_place, missing_words, or_map
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from ..base.tables.schemas import Grouping
+    from ..base.schemas import Grouping
     from ..engines.engine import Engine
     from ..sources.bindings import KeyMatch
     from ..sources.source import Source

@@ -9,12 +9,12 @@ import numpy as np
 import polars as pl
 import sqlglot.expressions as exp
 
+from ..base.columns import REPLICATE, SECOND_REPLICATE, THRESHOLD, add_up, doubles
+from ..base.dialect import column, kept
 from ..base.errors import DataError, Note
-from ..base.queries.dialect import column, kept
-from ..base.queries.load import expand, load
 from ..base.records import dataclass
-from ..base.tables.columns import REPLICATE, SECOND_REPLICATE, THRESHOLD, add_up, doubles
-from ..base.tables.schemas import COUNT_TABLE, GROUPING, Grouping
+from ..base.schemas import COUNT_TABLE, GROUPING, Grouping
+from ..base.sql_files import expand, load
 from ..metrics.curves.ordered_areas import (
     BYTES,
     MOST_GROUPS,

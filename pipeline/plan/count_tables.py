@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 import polars as pl
 
+from ..base.columns import REPLICATE, SECOND_REPLICATE, THRESHOLD, add_up, add_up_in_order
 from ..base.records import dataclass
-from ..base.tables.columns import REPLICATE, SECOND_REPLICATE, THRESHOLD, add_up, add_up_in_order
-from ..base.tables.schemas import COUNT_TABLE, GROUPING, Grouping
+from ..base.schemas import COUNT_TABLE, GROUPING, Grouping
 from ..metrics.calibration.bins import NEAREST
 from ..metrics.uncertainty.clusters import replicate_of_both
 

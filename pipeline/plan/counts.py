@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, ClassVar
 import polars as pl
 import sqlglot.expressions as exp
 
+from ..base.columns import REPLICATE, THRESHOLD, add_up
+from ..base.dialect import column, double, is_finite, kept, part
 from ..base.errors import DataError, Note
-from ..base.queries.dialect import column, double, is_finite, kept, part
-from ..base.queries.load import expand, load
 from ..base.records import dataclass
-from ..base.tables.columns import REPLICATE, THRESHOLD, add_up
-from ..base.tables.schemas import COUNT_TABLE
+from ..base.schemas import COUNT_TABLE
+from ..base.sql_files import expand, load
 from ..metrics.calibration.bins import Cells
 from ..metrics.curves.trapezoidal_area import rounded_outwards
 from ..sources.bins import ProbabilityCells

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, ClassVar, Protocol
 
 import sqlglot.expressions as exp
 
+from ..base.columns import nothing
+from ..base.dialect import column, from_clause, kept, part
 from ..base.errors import DataError, InvalidQueryError, Note, ThresherError
-from ..base.queries.dialect import column, from_clause, kept, part
-from ..base.queries.load import file_of, load, statement
 from ..base.records import dataclass
-from ..base.tables.columns import nothing
-from ..base.tables.schemas import internal_name, users_name
+from ..base.schemas import internal_name, users_name
+from ..base.sql_files import file_of, load, statement
 from ..base.visible_text import listed, rows_in_words
 from ..engines.engine import ReadsPlaces
 from ..sources.inputs import Field

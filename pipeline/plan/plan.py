@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 import polars as pl
 import sqlglot.expressions as exp
 
+from ..base.dialect import column, render
 from ..base.errors import DataError, UncomputableError
-from ..base.queries.dialect import column, render
-from ..base.queries.load import file_of, fill
 from ..base.records import dataclass
+from ..base.sql_files import file_of, fill
 from ..engines.duckdb import files_query, hides_numbers, one_by_one, partition_column, patterns, written_list
 from ..sources.bindings import WHERE, in_words, uncomputable
 from ..sources.inputs import TABLE, Expression, Field

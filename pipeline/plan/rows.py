@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 import polars as pl
 import sqlglot.expressions as exp
 
+from ..base.columns import IN_TIME
+from ..base.dialect import column, is_finite, kept, number_of, parts
 from ..base.errors import DataError
-from ..base.queries.dialect import column, is_finite, kept, number_of, parts
-from ..base.queries.load import Query, expand, is_query, load, statement
 from ..base.records import dataclass
-from ..base.tables.columns import IN_TIME
-from ..base.tables.schemas import cluster_name, users_name
+from ..base.schemas import cluster_name, users_name
+from ..base.sql_files import Query, expand, is_query, load, statement
 from ..sources.bins import block_of, cell_in_block, piecewise_cells
 from ..sources.inputs import Field, mapping_of_expression
 from ..sources.source import canonical_relation

@@ -9,10 +9,10 @@ import numpy as np
 import polars as pl
 import sqlglot.expressions as exp
 
-from ..base.queries.dialect import column, kept
-from ..base.queries.load import expand, load
+from ..base.columns import doubles
+from ..base.dialect import column, kept
 from ..base.records import dataclass
-from ..base.tables.columns import doubles
+from ..base.sql_files import expand, load
 from ..metrics.curves.influence import Influences, Steps, influences_of_thresholds, influences_of_ties, steps_of_scores
 from ..metrics.curves.ordered_areas import ROW_AREAS, Rows
 from ..metrics.curves.trapezoidal_area import AreaCells, CellGrid, Extremes, finer, rounded_outwards

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 import polars as pl
 
 from ..base.records import dataclass
-from ..base.tables.schemas import GROUPING, TOTAL, group_text, users_name
+from ..base.schemas import GROUPING, TOTAL, group_text, users_name
 from ..base.visible_text import cleaned
 from ..metrics.uncertainty.limits import DOUBTFUL, INTERVAL_QUALITY
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
+from ..base.columns import THRESHOLD
 from ..base.records import dataclass
-from ..base.tables.columns import THRESHOLD
-from ..base.tables.run_tables import metric_columns, metric_key, metric_rows
-from ..base.tables.schemas import GROUPING, TOTAL, group_text, internal_name
+from ..base.run_tables import metric_columns, metric_key, metric_rows
+from ..base.schemas import GROUPING, TOTAL, group_text, internal_name
 from ..metrics.uncertainty.limits import DESIGN_EFFECT, INTERVAL_QUALITY, N_EFFECTIVE
 from ..stages.stage import DOUBT
 from .diff_tests import is_doubtful, paired_differences
@@ -18,7 +18,7 @@ from .text import UNBROKEN
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from ..base.tables.schemas import Table
+    from ..base.schemas import Table
     from .diff_tests import Tested
     from .published import PublishedRun, PublishedStage
     from .summary import Block

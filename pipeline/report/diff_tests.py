@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
+from ..base.columns import RATIOS
 from ..base.records import dataclass
-from ..base.tables.columns import RATIOS
-from ..base.tables.schemas import GROUPING, TOTAL, group_text, internal_name
+from ..base.schemas import GROUPING, TOTAL, group_text, internal_name
 from ..metrics.comparison.paired import EVENT_COUNTS, differences, paired_ratios, paired_t
 from ..metrics.comparison.pooled import pooled_ratios, standard_errors
 from ..metrics.comparison.significance import adjust_p_values, skewness

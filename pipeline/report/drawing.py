@@ -18,7 +18,7 @@ import polars as pl
 from ..base.errors import ThresherError
 from ..base.paths import remove_own
 from ..base.records import dataclass
-from ..base.tables.schemas import GROUPING, TOTAL
+from ..base.schemas import GROUPING, TOTAL
 from ..sources.remote import folder_for_caches
 from ..stages.figures import Axis, Figure, Rule, Series
 from ..storage.layout import Layout, generation_of

@@ -10,22 +10,13 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 import sqlglot.expressions as exp
 
+from ..base.columns import THRESHOLD
+from ..base.dialect import column
 from ..base.errors import DataError, NoInputError, UsageError, os_fault
 from ..base.paths import read_file
-from ..base.queries.dialect import column
-from ..base.queries.load import statement
 from ..base.records import dataclass
-from ..base.tables.columns import THRESHOLD
-from ..base.tables.schemas import (
-    GROUPING,
-    TOTAL,
-    Grouping,
-    group_text,
-    internal_name,
-    shown_name,
-    spellings,
-    users_name,
-)
+from ..base.schemas import GROUPING, TOTAL, Grouping, group_text, internal_name, shown_name, spellings, users_name
+from ..base.sql_files import statement
 from ..engines.duckdb import DuckDB, Resources
 from ..plan.accounting import begin
 from ..plan.nodes import Phase

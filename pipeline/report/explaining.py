@@ -12,7 +12,7 @@ import polars as pl
 from ..base.errors import ConfigError, DataError, ThresherError, UsageError
 from ..base.interrupts import stop_requests
 from ..base.records import dataclass
-from ..base.tables.schemas import users_name
+from ..base.schemas import users_name
 from ..plan.plan import Plan
 from ..runs.evaluation import render_opened
 from ..runs.recorded import changed_files, open_recorded, recorded_config, recount

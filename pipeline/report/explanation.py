@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from ..base.columns import names_in, value_of
 from ..base.errors import UsageError
 from ..base.records import dataclass
-from ..base.tables.columns import names_in, value_of
 from ..base.visible_text import cleaned
 from ..metrics.uncertainty.limits import INTERVAL_QUALITY, MEANINGS
 from ..stages.sections import Measure

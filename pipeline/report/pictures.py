@@ -13,7 +13,7 @@ from xml.etree import ElementTree as ET
 
 from ..base.errors import UsageError
 from ..base.records import dataclass
-from ..base.tables.schemas import values_text, written_groups
+from ..base.schemas import values_text, written_groups
 from ..base.visible_text import cleaned
 from ..runs.variables import near
 from ..runs.written import PICTURE, OwnFile

@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 import scipy
 
+from ..base.columns import REPLICATE, THRESHOLD
 from ..base.errors import UsageError
 from ..base.records import dataclass
-from ..base.tables.columns import REPLICATE, THRESHOLD
-from ..base.tables.schemas import COUNT_TABLE
+from ..base.schemas import COUNT_TABLE
 from ..base.visible_text import percent
-from ..metrics.planning.pilot import ASSURANCE, FEWEST_UNITS, HASH_GROUPS, Pilot
-from ..metrics.planning.power import labels_for, width_with_labels
+from ..metrics.planning import ASSURANCE, FEWEST_UNITS, HASH_GROUPS, Pilot, labels_for, width_with_labels
 from ..metrics.uncertainty.limits import INTERVAL_QUALITY, MEANINGS, N_CLUSTERS, N_EFFECTIVE
 from . import planned
 from .evidence import Wish, choose, same_group

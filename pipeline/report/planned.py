@@ -13,14 +13,14 @@ import polars as pl
 
 from ..base.errors import UsageError
 from ..base.records import dataclass
-from ..metrics.planning.power import Claim, Question
+from ..metrics.planning import Claim, Question
 from . import text
 from .summary import Block, Cells, Heading, Items, Paragraph
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from ..metrics.planning.pilot import Pilot
+    from ..metrics.planning import Pilot
     from .evidence import Choice
     from .published import PublishedStage
 

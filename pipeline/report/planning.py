@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 
 from ..base.errors import UsageError
 from ..base.records import dataclass
-from ..metrics.planning.pilot import (
+from ..metrics.planning import (
     ASSURANCE,
     OF_SHARES,
     cautious,
+    detectable,
     detectable_now,
     factor_for_difference,
     inflation_limit,
@@ -22,11 +23,12 @@ from ..metrics.planning.pilot import (
     rows_for_share,
     rows_for_share_assured,
     rows_for_variance,
+    smallest_factor,
+    units_for,
     units_for_mean,
     variance_degrees,
     variance_with_more_rows,
 )
-from ..metrics.planning.power import detectable, smallest_factor, units_for
 from ..metrics.uncertainty.limits import FEWEST_CLUSTERS
 from ..runs.written import results_at
 from . import planned
@@ -38,7 +40,7 @@ from .published import published_run
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from ..metrics.planning.pilot import Pilot, Scale
+    from ..metrics.planning import Pilot, Scale
     from .planned import Goal
     from .published import PublishedRun, PublishedStage
 

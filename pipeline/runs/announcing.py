@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from ..base import run_tables
 from ..base.errors import Interrupted, ThresherError, system_fault
 from ..base.records import dataclass
-from ..base.tables import run_tables
-from ..base.tables.schemas import LEADING
+from ..base.schemas import LEADING
 from ..storage.layout import MANIFEST, RUN_RECORD, Layout, parse_manifest, read_own, read_record
 from ..storage.state import utc_now
 from .written import EVENTS, METRICS, OwnFile

@@ -19,8 +19,8 @@ import polars as pl
 from ..base.errors import Note, ResourceError
 from ..base.interrupts import StopRequest, stop_requests
 from ..base.records import dataclass
-from ..base.tables.run_tables import BINDINGS, INPUTS, METRICS, metrics_table
-from ..base.tables.schemas import COUNT_TABLE, conform, empty_table, in_users_names
+from ..base.run_tables import BINDINGS, INPUTS, METRICS, metrics_table
+from ..base.schemas import COUNT_TABLE, conform, empty_table, in_users_names
 from ..engines.duckdb import DuckDB, Resources
 from ..engines.engine import InputFile, bytes_of
 from ..engines.expression_types import DuckDBWithoutRows
@@ -37,7 +37,7 @@ from .stage_results import RACY_SECONDS, StageResult, Watcher, code_sha256, sett
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from ..base.tables.schemas import Table
+    from ..base.schemas import Table
     from ..engines.engine import Engine
     from ..engines.per_file_cache import Reuse
     from ..plan.accounting import Counted, InputAccount

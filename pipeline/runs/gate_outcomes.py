@@ -19,8 +19,8 @@ import polars as pl
 from ..base.errors import BusyError, ThresherError
 from ..base.paths import read_file, remove_own
 from ..base.records import dataclass
-from ..base.tables.run_tables import GATES
-from ..base.tables.schemas import TOTAL, polars_types, values_text
+from ..base.run_tables import GATES
+from ..base.schemas import TOTAL, polars_types, values_text
 from ..base.visible_text import cleaned, percent, rows_in_words
 from ..metrics.uncertainty.limits import DOUBTFUL
 from ..storage.layout import (

@@ -13,11 +13,11 @@ import numpy as np
 import polars as pl
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
+from ..base.columns import THRESHOLD
 from ..base.errors import ConfigError, together
 from ..base.records import dataclass
-from ..base.tables.columns import THRESHOLD
-from ..base.tables.run_tables import criterion_of, metric_key, quality_of
-from ..base.tables.schemas import CRITERION, GROUPING, TOTAL, values_text, written_groups
+from ..base.run_tables import criterion_of, metric_key, quality_of
+from ..base.schemas import CRITERION, GROUPING, TOTAL, values_text, written_groups
 from ..metrics.comparison.pooled import (
     NIGHTS_PER_YEAR,
     Estimates,
@@ -36,7 +36,7 @@ from .variables import near
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from ..base.tables.schemas import Table
+    from ..base.schemas import Table
     from ..stages.parameters import StageParameters
     from ..stages.stage import Stage
 

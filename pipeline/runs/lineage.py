@@ -22,7 +22,7 @@ from openlineage.client.transport.http import ApiKeyTokenProvider, HttpConfig, H
 from requests import Session
 
 from ..base.records import dataclass
-from ..base.tables.schemas import COUNT_TABLE
+from ..base.schemas import COUNT_TABLE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from ..base.errors import ConfigError, DataError, NoInputError, Note, ResourceError, together
 from ..base.paths import is_remote, read_file
 from ..base.records import dataclass
-from ..base.tables.schemas import result_names
+from ..base.schemas import result_names
 from ..engines.engine import bytes_of, limit_of, limit_process
 from ..engines.expression_types import truths, type_of
 from ..sources.bindings import Binding

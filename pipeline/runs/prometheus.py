@@ -15,7 +15,7 @@ import polars as pl
 from prometheus_client.exposition import generate_latest
 from prometheus_client.metrics_core import GaugeMetricFamily
 
-from ..base.tables.run_tables import METRICS
+from ..base.run_tables import METRICS
 from ..storage.layout import RUN_RECORD, read_own
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from pydantic import ValidationError
 from ..base.errors import DataError, NoInputError, ThresherError, UsageError, os_fault
 from ..base.paths import is_remote, read_file
 from ..base.records import dataclass
-from ..base.tables.schemas import COUNT_TABLE, empty_table, internal_name, polars_types
+from ..base.schemas import COUNT_TABLE, empty_table, internal_name, polars_types
 from ..engines.duckdb import DuckDB, Resources
 from ..sources.finding import SUM_ENDING
 from ..sources.inputs import is_passed_in
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ..base.interrupts import StopRequest
-    from ..base.tables.schemas import Table
+    from ..base.schemas import Table
     from ..sources.inputs import Rows
     from ..sources.source import Source
     from ..stages.stage import Stage

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from ..base.errors import ConfigError, DataError, Interrupted, ThresherError, system_fault, together
 from ..base.paths import read_file
 from ..base.records import dataclass
-from ..base.tables.run_tables import METRICS
+from ..base.run_tables import METRICS
 from ..stages.stage import counts_table
 from ..storage.layout import RUN_RECORD, DamagedError, read_own, run_name, write_json
 from .evaluation import evaluate_stage

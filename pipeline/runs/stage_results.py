@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from ..base.queries.load import resource_folder
 from ..base.records import dataclass
+from ..base.sql_files import resource_folder
 from ..sources.inputs import EngineRows, is_passed_in
 from ..storage.layout import RUNS, PublishedFile, published_file
 

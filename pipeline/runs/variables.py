@@ -21,8 +21,8 @@ from pydantic import BaseModel
 from ..base.errors import ConfigError, ThresherError, together
 from ..base.interrupts import NOTES
 from ..base.paths import shortened
-from ..base.queries.load import resource_folder
 from ..base.records import dataclass
+from ..base.sql_files import resource_folder
 from ..sources.inputs import Input
 from ..sources.predicates import ENVIRONMENT, MARKED, expanded, replaced
 from ..stages import find_stage

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Literal
 
 import sqlglot.expressions as exp
 
+from ..base.dialect import column, data_type
 from ..base.errors import DataError, InvalidQueryError, UncomputableError
 from ..base.paths import shortened
-from ..base.queries.dialect import column, data_type
 from ..base.records import dataclass
-from ..base.tables.schemas import shown_name
+from ..base.schemas import shown_name
 from . import predicates
 from .inputs import Expression, columns_in_words, is_partition, partition_column
 from .predicates import partition_type

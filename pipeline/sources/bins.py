@@ -12,17 +12,17 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 import sqlglot.expressions as exp
 
-from ..base.queries.dialect import double, is_finite
-from ..base.queries.load import statement
+from ..base.columns import lowest_retrieved
+from ..base.dialect import double, is_finite
 from ..base.records import dataclass
-from ..base.tables.columns import lowest_retrieved
+from ..base.sql_files import statement
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
-    from ..base.tables.columns import Boundary
+    from ..base.columns import Boundary
 
 
 # Thresholds as bins of one scan, exactly: arithmetic cells, a certificate, and a second look where it fails.

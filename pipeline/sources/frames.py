@@ -18,8 +18,8 @@ import polars as pl
 import pyarrow as pa
 import sqlglot.expressions as exp
 
+from ..base.dialect import render
 from ..base.errors import BusyError, DataError, StorageError, ThresherError, os_error_number, os_fault
-from ..base.queries.dialect import render
 from ..base.records import dataclass
 from .parquet_files import DataFile, open_file
 from .types import MeansSomethingElse, RowsError, nothing, plain, unheld

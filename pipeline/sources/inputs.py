@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from ..base.queries.dialect import Description
+    from ..base.dialect import Description
 
     Looks = Callable[..., Description]  # of a kind, `table` or `parquet`, a target, and the `name` of the input
 

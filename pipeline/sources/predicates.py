@@ -11,9 +11,9 @@ import pyarrow as pa
 from sqlglot import exp, parse_one
 from sqlglot.errors import SqlglotError
 
+from ..base.dialect import ROUNDS, column, data_type, mark
 from ..base.errors import ConfigError
 from ..base.paths import shortened
-from ..base.queries.dialect import ROUNDS, column, data_type, mark
 from .types import column_type
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import sqlglot.expressions as exp
 
+from ..base.dialect import Partition, column, double, is_finite, kept
 from ..base.errors import ConfigError, DataError, ThresherError, together
-from ..base.queries.dialect import Partition, column, double, is_finite, kept
 from ..base.records import dataclass
 from ..base.visible_text import listed
 from . import predicates

@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import sqlglot.expressions as exp
 
+from ..base.dialect import data_type
 from ..base.errors import ConfigError, DataError, NoInputError, ThresherError, os_error_number, os_fault
 from ..base.paths import shortened
-from ..base.queries.dialect import data_type
 from ..base.records import dataclass
 from .frames import SPOOLED, TemporaryFolder, spooling, write_batches
 from .parquet_files import DataFile

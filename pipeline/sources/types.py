@@ -14,8 +14,8 @@ import polars as pl
 import pyarrow as pa
 from sqlglot import exp
 
+from ..base.dialect import data_type, is_finite
 from ..base.errors import DataError
-from ..base.queries.dialect import data_type, is_finite
 from ..base.records import dataclass
 
 if TYPE_CHECKING:

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import polars as pl
 
+from ..base.columns import RATIOS, THRESHOLD, nothing, nulls
 from ..base.records import dataclass
-from ..base.tables.columns import RATIOS, THRESHOLD, nothing, nulls
-from ..base.tables.schemas import GROUPING, TOTAL, group_text, grouping_columns
+from ..base.schemas import GROUPING, TOTAL, group_text, grouping_columns
 from ..metrics.curves.operating_points import CRITERION
 from ..metrics.uncertainty.limits import DOUBTFUL, INTERVAL_QUALITY, ON_SAME_DATA, of_chosen
 

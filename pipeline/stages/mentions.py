@@ -10,14 +10,13 @@ import polars as pl
 import sqlglot.expressions as exp
 from pydantic import Field, field_validator
 
+from ..base.columns import REPLICATE
+from ..base.dialect import column, kept
 from ..base.errors import DataError
-from ..base.queries.dialect import column, kept
-from ..base.queries.load import statement
 from ..base.records import dataclass
-from ..base.tables.columns import REPLICATE
-from ..base.tables.schemas import internal_name
-from ..metrics.matching.bipartite import packed, rising_order
-from ..metrics.matching.spans import (
+from ..base.schemas import internal_name
+from ..base.sql_files import statement
+from ..metrics.matching import (
     Assignment,
     Mentions,
     ShareOf,
@@ -26,6 +25,8 @@ from ..metrics.matching.spans import (
     match_spans,
     match_texts,
     normalised_text,
+    packed,
+    rising_order,
 )
 from ..plan import rows
 from ..plan.nodes import CrossCheck, Grouped, Relation, file_check, missing_check, repeats_check

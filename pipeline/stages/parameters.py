@@ -11,8 +11,8 @@ from typing import Annotated, Any, ClassVar, Literal, Self, TypeAlias
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationInfo, field_validator, model_validator
 
-from ..base.tables.columns import Boundary
-from ..base.tables.schemas import TOTAL, Grouping, cluster_name, internal_name, unlike_but_for_case
+from ..base.columns import Boundary
+from ..base.schemas import TOTAL, Grouping, cluster_name, internal_name, unlike_but_for_case
 from ..metrics.before_after.timelines import MICROSECONDS_PER_HOUR, Span
 from ..metrics.curves.operating_points import given_thresholds
 from ..metrics.uncertainty.replicates import DEFAULT_RESAMPLES, FEWEST_RESAMPLES, MOST_RESAMPLES, Resampling

@@ -18,11 +18,11 @@ import polars as pl
 import sqlglot.expressions as exp
 from pydantic import Field
 
+from ..base.dialect import column
 from ..base.errors import DataError, NoInputError, Note
-from ..base.queries.dialect import column
-from ..base.queries.load import statement
 from ..base.records import dataclass
-from ..base.tables.schemas import internal_name
+from ..base.schemas import internal_name
+from ..base.sql_files import statement
 from ..base.visible_text import rows_in_words
 from ..metrics.few_labels.draws import (
     PER_STRATUM,

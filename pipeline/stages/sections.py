@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from ..base.columns import lowest_retrieved
 from ..base.records import dataclass
-from ..base.tables.columns import lowest_retrieved
-from ..base.tables.schemas import GROUPING, TOTAL, group_text, internal_name
+from ..base.schemas import GROUPING, TOTAL, group_text, internal_name
 from ..base.visible_text import listed, percent, percent_limits
 from ..metrics.uncertainty.limits import DOUBTFUL, INTERVAL_QUALITY, MEANINGS
 

@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING, Any, Self
 import polars as pl
 from pydantic import field_validator
 
-from ..base import visible_text
+from ..base import columns, visible_text
+from ..base.columns import RATIO_OF, REPLICATE, THRESHOLD, among
 from ..base.errors import DataError, Note
 from ..base.records import dataclass
-from ..base.tables import columns
-from ..base.tables.columns import RATIO_OF, REPLICATE, THRESHOLD, among
-from ..base.tables.schemas import COUNT_TABLE, CRITERION, GROUPING, TOTAL, Column, Table, group_text
+from ..base.schemas import COUNT_TABLE, CRITERION, GROUPING, TOTAL, Column, Table, group_text
 from ..metrics.uncertainty.limits import DOUBTFUL, INTERVAL_QUALITY, ON_SAME_DATA
 from .parameters import StageParameters
 
@@ -23,8 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
     from pathlib import Path
 
-    from ..base.tables.columns import Ratio
-    from ..metrics.planning.pilot import Scale
+    from ..base.columns import Ratio
+    from ..metrics.planning import Scale
     from ..plan.plan import Plan
     from ..sources.inputs import InputContract
     from ..sources.source import Source

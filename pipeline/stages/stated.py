@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import polars as pl
 
-from ..base.tables.columns import THRESHOLD, Count, Ratio, divide, nulls, ratio_of, scales, value_of
+from ..base.columns import THRESHOLD, Count, Ratio, divide, nulls, ratio_of, scales, value_of
 from ..metrics.curves.decisions import at_choices
 from ..metrics.curves.operating_points import Outcomes
 from ..metrics.uncertainty.proportions import Confusion
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from ..base.tables.schemas import Column
+    from ..base.schemas import Column
     from ..metrics.curves.decisions import Ints
-    from ..metrics.planning.pilot import Scale
+    from ..metrics.planning import Scale
     from ..metrics.uncertainty.replicates import Cube, GroupCounts
 
     Stated: TypeAlias = Sequence[Column | Count | Ratio]

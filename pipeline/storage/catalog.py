@@ -22,7 +22,7 @@ from duckdb import BinderException, CatalogException, ConversionException, Trans
 
 from ..base.errors import DataError, StorageError, os_error_number, os_fault
 from ..base.paths import read_file, remove_own
-from ..base.tables.run_tables import RUNS
+from ..base.run_tables import RUNS
 from . import catalog_tables
 from .catalog_tables import (
     HISTORY,

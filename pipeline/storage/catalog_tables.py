@@ -14,18 +14,18 @@ import polars as pl
 import sqlglot.expressions as exp
 from sqlglot import parse_one
 
-from ..base.queries.dialect import column, data_type, render
-from ..base.queries.load import macro_names, macros
+from ..base.dialect import column, data_type, render
 from ..base.records import dataclass
-from ..base.tables.run_tables import ATTEMPTS, GATES, HISTORY_COLUMNS, METRICS, RECORD_TABLES, RUNS
-from ..base.tables.schemas import DESCRIPTION
+from ..base.run_tables import ATTEMPTS, GATES, HISTORY_COLUMNS, METRICS, RECORD_TABLES, RUNS
+from ..base.schemas import DESCRIPTION
+from ..base.sql_files import macro_names, macros
 from .layout import attempts_frame, history_frame, in_history, read_record, record_frames, runs_frame
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
     from pathlib import Path
 
-    from ..base.tables.schemas import Column
+    from ..base.schemas import Column
     from .layout import Layout, Manifest, PublishedFile
 
 

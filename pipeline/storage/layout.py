@@ -19,17 +19,17 @@ import duckdb
 import polars as pl
 from polars.exceptions import ComputeError
 
+from ..base import run_tables
 from ..base.errors import BusyError, CannotCreateError, os_fault
 from ..base.paths import read_file, remove_own
 from ..base.records import dataclass
-from ..base.tables import run_tables
-from ..base.tables.schemas import polars_types
+from ..base.schemas import polars_types
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
     from pathlib import Path
 
-    from ..base.tables.schemas import Column
+    from ..base.schemas import Column
 
 
 # The layout of a results folder.

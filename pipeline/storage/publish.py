@@ -18,7 +18,7 @@ from filelock import FileLock, Timeout
 from ..base.errors import BusyError, CannotCreateError, DataError, ThresherError, UsageError
 from ..base.paths import kind_in_words, remove_own
 from ..base.records import dataclass
-from ..base.tables.schemas import COUNT_TABLE, DESCRIPTION
+from ..base.schemas import COUNT_TABLE, DESCRIPTION
 from .catalog import catalog_faults, stage_catalog, version_of, what_is_shown
 from .layout import (
     MANIFEST,
@@ -66,7 +66,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
-    from ..base.tables.schemas import Table
+    from ..base.schemas import Table
     from .mirror import Mirror
 
 

@@ -13,7 +13,7 @@ from spark import through_spark
 
 import pipeline
 from cases.reading import case_folders, case_name, prepare, read_expected
-from pipeline.base.queries.dialect import render
+from pipeline.base.dialect import render
 from pipeline.engines import duckdb as engine
 from pipeline.sources.finding import Listing
 from pipeline.sources.frames import Frame

@@ -8,8 +8,8 @@ import polars as pl
 import pytest
 import sqlglot
 
+from pipeline.base.dialect import FILE, Partition, column
 from pipeline.base.interrupts import StopRequest
-from pipeline.base.queries.dialect import FILE, Partition, column
 from pipeline.engines.duckdb import DuckDB, Resources
 
 if TYPE_CHECKING:

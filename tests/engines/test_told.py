@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pipeline.base.queries.dialect import Partition
+from pipeline.base.dialect import Partition
 from pipeline.engines.engine import Scan
 
 FILES = ("/a/x.parquet", "/b/x.parquet", "/c/x.parquet")

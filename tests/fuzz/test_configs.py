@@ -12,7 +12,7 @@ from stage_examples import EXAMPLES, Example
 
 from fuzz.driver import count, each_case, fault, parsed, publish
 from fuzz.grammar import ODD_NAMES, grouping, mapping, predicate, value
-from pipeline.base.queries.load import resource_folder
+from pipeline.base.sql_files import resource_folder
 from pipeline.stages import STAGES, find_stage
 
 if TYPE_CHECKING:

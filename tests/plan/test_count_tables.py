@@ -9,7 +9,7 @@ import pytest
 import sqlglot.expressions as exp
 
 from pipeline.base.errors import DataError
-from pipeline.base.tables.schemas import Grouping
+from pipeline.base.schemas import Grouping
 from pipeline.plan import counts as count_nodes
 from pipeline.plan.count_tables import CountTables
 

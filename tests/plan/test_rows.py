@@ -8,9 +8,9 @@ import pytest
 from running import estimates_of, read_table, rows_by_status, run_before_after
 
 import pipeline
+from pipeline.base.dialect import render
 from pipeline.base.errors import ConfigError, DataError
-from pipeline.base.queries.dialect import render
-from pipeline.base.queries.load import statement
+from pipeline.base.sql_files import statement
 from pipeline.engines.duckdb import DuckDB
 from pipeline.plan.nodes import Grouped, Relation
 from pipeline.plan.rows import From, Graph

@@ -9,7 +9,7 @@ import pytest
 from polars.testing import assert_frame_equal
 
 from pipeline.base.interrupts import StopRequest
-from pipeline.base.queries.load import expand, load
+from pipeline.base.sql_files import expand, load
 from pipeline.engines.duckdb import DuckDB, Resources
 from pipeline.metrics.curves.trapezoidal_area import CellGrid
 from pipeline.plan.rows import IN_CELLS, SCORED, FirstCells, rows_in_cells

@@ -14,7 +14,7 @@ import pytest
 import vl_convert
 from cli.calls import call
 
-from pipeline.base.tables.schemas import values_text
+from pipeline.base.schemas import values_text
 from pipeline.report import page as page_module
 from pipeline.report.charts import Group, Panels, panels
 from pipeline.report.drawing import drawing_script, multiples, stage_content

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from pipeline.base.errors import ConfigError, NoInputError
-from pipeline.base.queries.load import resource_folder
+from pipeline.base.sql_files import resource_folder
 from pipeline.runs.config import load_config, parse_config
 from pipeline.stages.parameters import EvenThresholds
 

@@ -105,7 +105,7 @@ print(json.dumps({"entered": len(entered), "loaded": loaded, "heavy": heavy}))
 OPTIONAL = (
     "engines/per_file_cache.py",
     "engines/spark.py",
-    "base/queries/splitting.py",
+    "base/splitting.py",
     "runs/announcing.py",
     "runs/gate_outcomes.py",
     "runs/gates.py",

@@ -14,7 +14,7 @@ from pipeline.stages import STAGES
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pipeline.base.tables.schemas import Table
+    from pipeline.base.schemas import Table
 
 LIMITS = ("_lower", "_upper")
 TABLES = {

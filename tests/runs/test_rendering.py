@@ -12,7 +12,7 @@ import sqlglot.expressions as exp
 from cases.reading import case_folders, case_name, prepare
 from sqlglot import parse
 
-from pipeline.base.queries.load import file_of, resource_folder
+from pipeline.base.sql_files import file_of, resource_folder
 from pipeline.plan.plan import TYPES
 from pipeline.runs.config import load_config
 from pipeline.runs.evaluation import render_opened

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from running import estimates_of
 
-from pipeline.base.queries.dialect import column, render
+from pipeline.base.dialect import column, render
 from pipeline.sources.bins import BLOCK, Grid, block_of, cell_in_block, even_cells, piecewise_cells
 from pipeline.stages.parameters import EvenThresholds
 

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from running import before_after_config, rows_by_status, run_before_after, run_stages
 
+from pipeline.base.dialect import apart, column, render, table
 from pipeline.base.errors import ConfigError, DataError
-from pipeline.base.queries.dialect import apart, column, render, table
 from pipeline.sources.predicates import bind, columns_of, numbers_as_floats, parse_predicate
 
 if TYPE_CHECKING:

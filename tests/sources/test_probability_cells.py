@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 import sqlglot.expressions as exp
 
-from pipeline.base.queries.dialect import render
+from pipeline.base.dialect import render
 from pipeline.sources.bins import ProbabilityCells
 
 

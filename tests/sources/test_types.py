@@ -10,8 +10,8 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
+from pipeline.base.dialect import column, double, render
 from pipeline.base.errors import DataError
-from pipeline.base.queries.dialect import column, double, render
 from pipeline.sources.inputs import Field, Input, InputContract
 from pipeline.sources.predicates import parse_value
 from pipeline.sources.source import open_source

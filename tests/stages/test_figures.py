@@ -12,7 +12,7 @@ from deriving import result_tables, stage_of
 from running import read_table, run_stages, stage_config
 from stage_examples import EXAMPLES
 
-from pipeline.base.tables.schemas import internal_name, values_text
+from pipeline.base.schemas import internal_name, values_text
 from pipeline.metrics.uncertainty.limits import INTERVAL_QUALITY, MEANINGS
 from pipeline.stages import STAGES
 from pipeline.stages.figures import (

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.base.tables.columns import Count, Ratio
+from pipeline.base.columns import Count, Ratio
 from pipeline.metrics.uncertainty.replicates import Cube
 from pipeline.stages import STAGES, StageEntry
 from pipeline.stages.stated import counted, f_beta_of_row, outcomes_of, ratios_of, with_ratios

@@ -14,7 +14,7 @@ from polars.testing import assert_frame_equal
 from runs.inputs.workplace import Workplace, assert_error
 
 import pipeline
-from pipeline.base.tables.schemas import DESCRIPTION
+from pipeline.base.schemas import DESCRIPTION
 from pipeline.storage import catalog, catalog_tables, layout, state
 from pipeline.storage.layout import Layout
 from pipeline.storage.publish import verify

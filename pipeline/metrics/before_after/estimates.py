@@ -10,8 +10,8 @@ import numpy as np
 import polars as pl
 import scipy
 
+from ...base.columns import THRESHOLD, doubles, texts
 from ...base.records import dataclass
-from ...base.tables.columns import THRESHOLD, doubles, texts
 from ..curves.operating_points import COST, Criterion, Outcomes, holds_at, lowest_cost, pick
 from ..uncertainty.jackknife import t_quantile
 from .formulas import COUNTS, PAGE, ROUNDING, SHOWN, exactly, in_doubles
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from ...base.tables.columns import Boundary
+    from ...base.columns import Boundary
     from ..uncertainty.clusters import InTime
     from ..uncertainty.jackknife import Floats
     from .formulas import Numbers

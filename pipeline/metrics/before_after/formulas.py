@@ -21,9 +21,9 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 import polars as pl
 
+from ...base.columns import names_in, value_of
 from ...base.records import dataclass
-from ...base.tables.columns import names_in, value_of
-from ...base.tables.schemas import Column, limits_of_share
+from ...base.schemas import Column, limits_of_share
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

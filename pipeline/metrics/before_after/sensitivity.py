@@ -9,8 +9,8 @@ import numpy as np
 import polars as pl
 import scipy
 
+from ...base.columns import THRESHOLD
 from ...base.records import dataclass
-from ...base.tables.columns import THRESHOLD
 from ..curves.operating_points import pick
 from ..uncertainty.clusters import JackknifeSpread
 from ..uncertainty.jackknife import leave_one_out

@@ -9,8 +9,8 @@ import numpy as np
 import polars as pl
 import scipy
 
+from ...base.columns import add_up, runs
 from ...base.records import dataclass
-from ...base.tables.columns import add_up, runs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

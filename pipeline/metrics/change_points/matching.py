@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 import polars as pl
 
-from ..matching.bipartite import component_starts, match_greedily
+from ..matching import component_starts, match_greedily
 from .windows import Points, best_of_ranges, distinct_points, find_windows, nearest_truth, scores_of
 
 if TYPE_CHECKING:

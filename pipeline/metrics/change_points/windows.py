@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from ...base.records import dataclass
-from ..matching.bipartite import Edges, maximum_matching
+from ..matching import Edges, maximum_matching
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

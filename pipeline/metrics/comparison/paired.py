@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy
 
+from ...base.columns import RATIOS
 from ...base.records import dataclass
-from ...base.tables.columns import RATIOS
 from ..uncertainty.jackknife import leave_one_out, t_quantile
 from .pooled import (
     NOTHING,

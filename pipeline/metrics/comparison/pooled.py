@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 import numpy as np
 import scipy
 
+from ...base.columns import RATIO_OF, RATIOS
 from ...base.records import dataclass
-from ...base.tables.columns import RATIO_OF, RATIOS
 from ..uncertainty.clusters import over_time
 from ..uncertainty.jackknife import (
     binomial_limits,

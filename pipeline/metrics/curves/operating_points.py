@@ -11,16 +11,16 @@ import polars as pl
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from ...base.columns import RATIOS, THRESHOLD, beside, nothing
 from ...base.records import dataclass
-from ...base.tables.columns import RATIOS, THRESHOLD, beside, nothing
-from ...base.tables.schemas import Column, limits_of_share
+from ...base.schemas import Column, limits_of_share
 from ..uncertainty.limits import limit_names, of_chosen
 from .decisions import MAX_DECIMALS, Cost, by_fold, cross_fitted, keeps_precision, keeps_recall, short
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from ...base.tables.columns import Boundary
+    from ...base.columns import Boundary
     from ..uncertainty.jackknife import Floats, Limits
     from .decisions import Bools, Ints
 

@@ -23,8 +23,8 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
+from ...base.columns import INDEX_OF, RATIO_OF
 from ...base.records import dataclass
-from ...base.tables.columns import INDEX_OF, RATIO_OF
 from ..curves.trapezoidal_area import Retrieved, partial_roc_auc
 from ..uncertainty.proportions import Confusion, index_of
 from .draws import Design, Totals

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from ..matching.spans import Average
+    from ..matching import Average
 
     Floats: TypeAlias = NDArray[np.float64]
     Integers: TypeAlias = NDArray[np.int64]

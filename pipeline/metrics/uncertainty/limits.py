@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 import polars as pl
 
+from ...base.columns import REPLICATE, THRESHOLD, beside, by_group, doubles, nothing, nulls, texts
 from ...base.records import dataclass
-from ...base.tables.columns import REPLICATE, THRESHOLD, beside, by_group, doubles, nothing, nulls, texts
-from ...base.tables.schemas import Column
+from ...base.schemas import Column
 from .clusters import effective_number
 from .proportions import may_days_be_alike
 from .replicates import GroupCounts

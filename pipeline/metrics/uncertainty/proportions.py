@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy
 
+from ...base.columns import FPR, OF_LABELS, PRECISION, RATIO_OF, RECALL, value_of
 from ...base.records import dataclass
-from ...base.tables.columns import FPR, OF_LABELS, PRECISION, RATIO_OF, RECALL, value_of
 from .clusters import (
     implied_skewness,
     may_neighbours_be_alike,
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from ...base.tables.columns import Index, Ratio
+    from ...base.columns import Index, Ratio
     from .jackknife import Floats, Limits
     from .replicates import Resampling
 

@@ -22,8 +22,8 @@ import numpy as np
 import polars as pl
 import scipy
 
+from ...base.columns import REPLICATE, THRESHOLD, add_up, add_up_by_threshold, at_or_above, by_group, runs
 from ...base.records import dataclass
-from ...base.tables.columns import REPLICATE, THRESHOLD, add_up, add_up_by_threshold, at_or_above, by_group, runs
 from .jackknife import leave_one_out
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from ...base.tables.columns import Boundary
+    from ...base.columns import Boundary
     from .clusters import Cycle
     from .jackknife import Limits
 

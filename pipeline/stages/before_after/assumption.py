@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from ...base.tables.columns import REPLICATE, SECOND_REPLICATE, THRESHOLD, add_up, by_group, doubles, nulls, texts
-from ...base.tables.schemas import GROUPING, TOTAL, grouping_columns
+from ...base.columns import REPLICATE, SECOND_REPLICATE, THRESHOLD, add_up, by_group, doubles, nulls, texts
+from ...base.schemas import GROUPING, TOTAL, grouping_columns
 from ...base.visible_text import percent
 from ...metrics.before_after.assumption import CrossedMatches, placebo, placebo_joint, trend
 from ...metrics.before_after.estimates import Sums

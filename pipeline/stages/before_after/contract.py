@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, cast, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from ...base.tables.columns import Count, Ratio, columns_of
-from ...base.tables.schemas import Column, Table, limits_of, limits_of_share, of_chosen_row, unlike_but_for_case
+from ...base.columns import Count, Ratio, columns_of
+from ...base.schemas import Column, Table, limits_of, limits_of_share, of_chosen_row, unlike_but_for_case
 from ...metrics.before_after.estimates import ReferenceRule
 from ...metrics.before_after.formulas import PAGE, SHOWN
 from ...metrics.before_after.intervals import Choice

@@ -10,12 +10,12 @@ import numpy as np
 import polars as pl
 import sqlglot.expressions as exp
 
+from ...base.columns import REPLICATE, THRESHOLD, add_up, by_group, doubles, nulls, texts
+from ...base.dialect import column
 from ...base.errors import ConfigError, DataError
-from ...base.queries.dialect import column
-from ...base.queries.load import statement
 from ...base.records import dataclass
-from ...base.tables.columns import REPLICATE, THRESHOLD, add_up, by_group, doubles, nulls, texts
-from ...base.tables.schemas import GROUPING
+from ...base.schemas import GROUPING
+from ...base.sql_files import statement
 from ...metrics.before_after import estimates as estimator
 from ...metrics.before_after.assumption import NearAndFar, realised_precision_interval
 from ...metrics.before_after.estimates import Sides

@@ -9,12 +9,12 @@ import numpy as np
 import polars as pl
 import sqlglot.expressions as exp
 
+from ...base.columns import REPLICATE, SECOND_REPLICATE, THRESHOLD, as_key, lowest_retrieved
+from ...base.dialect import column, double, kept
 from ...base.errors import ConfigError, DataError
-from ...base.queries.dialect import column, double, kept
-from ...base.queries.load import statement
 from ...base.records import dataclass
-from ...base.tables.columns import REPLICATE, SECOND_REPLICATE, THRESHOLD, as_key, lowest_retrieved
-from ...base.tables.schemas import GROUPING
+from ...base.schemas import GROUPING
+from ...base.sql_files import statement
 from ...base.visible_text import rows_in_words, with_edges
 from ...metrics.before_after.timelines import MICROSECONDS_PER_HOUR, counts_around, counts_between, lag_agreement
 from ...plan import rows
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from ...base.tables.columns import Boundary
+    from ...base.columns import Boundary
     from ...metrics.before_after.timelines import Span
     from ...plan.nodes import Grouped
     from ...sources.source import Source

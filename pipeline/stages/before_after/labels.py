@@ -10,12 +10,12 @@ import polars as pl
 import scipy
 import sqlglot.expressions as exp
 
+from ...base.columns import REPLICATE, THRESHOLD, at_or_above, by_group, doubles, lowest_retrieved, nulls
+from ...base.dialect import all_rows, column
 from ...base.errors import ConfigError, DataError, Note
-from ...base.queries.dialect import all_rows, column
-from ...base.queries.load import statement
 from ...base.records import dataclass
-from ...base.tables.columns import REPLICATE, THRESHOLD, at_or_above, by_group, doubles, lowest_retrieved, nulls
-from ...base.tables.schemas import GROUPING
+from ...base.schemas import GROUPING
+from ...base.sql_files import statement
 from ...base.visible_text import rows_in_words
 from ...metrics.before_after.assumption import predicted
 from ...metrics.before_after.estimates import AuditedPrecision, Sums, audited_precision, combined_precision
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from ...base.tables.columns import Boundary
+    from ...base.columns import Boundary
     from ...engines.engine import Engine
     from ...metrics.before_after.estimates import Prediction
     from ...metrics.uncertainty.jackknife import Floats

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import sqlglot.expressions as exp
 
+from ...base.columns import SECOND_REPLICATE
+from ...base.dialect import all_rows, double, kept, part
 from ...base.errors import ConfigError, DataError
-from ...base.queries.dialect import all_rows, double, kept, part
-from ...base.queries.load import statement
 from ...base.records import dataclass
-from ...base.tables.columns import SECOND_REPLICATE
+from ...base.sql_files import statement
 from ...base.visible_text import listed
 from ...metrics.before_after.timelines import MICROSECONDS_PER_HOUR
 from ...plan import rows

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from ...base.columns import REPLICATE, SECOND_REPLICATE, THRESHOLD, at_or_above, lowest_retrieved
 from ...base.errors import DataError
-from ...base.tables.columns import REPLICATE, SECOND_REPLICATE, THRESHOLD, at_or_above, lowest_retrieved
-from ...base.tables.schemas import GROUPING, TOTAL
+from ...base.schemas import GROUPING, TOTAL
 from ...base.visible_text import listed, of_every
 from ...metrics.before_after import estimates as estimator
 from ...metrics.before_after import sensitivity

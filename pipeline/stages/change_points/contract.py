@@ -8,8 +8,8 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, field_validator, model_validator
 
-from ...base.tables.columns import Count, Ratio, columns_of
-from ...base.tables.schemas import Column, Table, limits_of, of_chosen_row, unlike_but_for_case
+from ...base.columns import Count, Ratio, columns_of
+from ...base.schemas import Column, Table, limits_of, of_chosen_row, unlike_but_for_case
 from ...metrics.change_points.windows import Margin
 from ...metrics.curves.operating_points import COLUMNS as CHOSEN_ELSEWHERE
 from ...metrics.curves.operating_points import Criterion, cost_columns, criterion_column, each_once

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 import sqlglot.expressions as exp
 
+from ...base.dialect import column
 from ...base.errors import DataError, Note
-from ...base.queries.dialect import column
-from ...base.queries.load import statement
 from ...base.records import dataclass
-from ...base.tables.schemas import internal_name, users_name
+from ...base.schemas import internal_name, users_name
+from ...base.sql_files import statement
 from ...base.visible_text import rows_in_words
 from ...plan import rows
 from ...plan.counts import Query, Sweep, Transform

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 import polars as pl
 
+from ...base.columns import REPLICATE, THRESHOLD, by_group, doubles, nulls, quotient
 from ...base.errors import DataError
 from ...base.records import dataclass
-from ...base.tables.columns import REPLICATE, THRESHOLD, by_group, doubles, nulls, quotient
 from ...metrics.before_after.timelines import MICROSECONDS_PER_HOUR
 from ...metrics.change_points.alarms import AlarmRule, Cooldown, Leads, changes_by_level, changes_by_score, rate_limits
 from ...metrics.change_points.matching import (

@@ -11,9 +11,9 @@ import numpy as np
 import polars as pl
 import sqlglot.expressions as exp
 
-from ...base.queries.load import statement
-from ...base.tables.columns import IN_TIME, THRESHOLD, add_up, as_key, at_or_above, by_group, divide, nulls, quotient
-from ...base.tables.schemas import GROUPING, Grouping, grouping_columns
+from ...base.columns import IN_TIME, THRESHOLD, add_up, as_key, at_or_above, by_group, divide, nulls, quotient
+from ...base.schemas import GROUPING, Grouping, grouping_columns
+from ...base.sql_files import statement
 from ...base.visible_text import of_every
 from ...metrics.change_points.matching import average_precision, roerich_area, trapezoid_area
 from ...metrics.curves.decisions import FOLDS
@@ -57,7 +57,7 @@ from .points import RUN, alarm_tables, with_ratios
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from ...base.tables.schemas import Column
+    from ...base.schemas import Column
     from ...metrics.curves.decisions import Ints
     from ...metrics.uncertainty.jackknife import Floats, Limits
     from ...metrics.uncertainty.replicates import GroupCounts, Resampling

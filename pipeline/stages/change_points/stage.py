@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 import sqlglot.expressions as exp
 
-from ...base.queries.dialect import column, double
-from ...base.queries.load import statement
-from ...base.tables.columns import scales
+from ...base.columns import scales
+from ...base.dialect import column, double
+from ...base.sql_files import statement
 from ...base.visible_text import listed
 from ...metrics.curves.operating_points import CRITERION
 from ...plan.counts import Query, Transform

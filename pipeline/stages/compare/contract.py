@@ -10,9 +10,9 @@ import polars as pl
 import sqlglot.expressions as exp
 from pydantic import Field, field_validator, model_validator
 
-from ...base.queries.dialect import column, render
-from ...base.tables.columns import RATIOS
-from ...base.tables.schemas import GROUPING, STAGE_COLUMN, Column, Grouping, Table, limits_of, limits_of_share
+from ...base.columns import RATIOS
+from ...base.dialect import column, render
+from ...base.schemas import GROUPING, STAGE_COLUMN, Column, Grouping, Table, limits_of, limits_of_share
 from ...metrics.comparison.significance import Correction
 from ...metrics.ranking.measures import is_measure, name_of
 from ...metrics.uncertainty.limits import INTERVAL_QUALITY, N_CLUSTERS, QUALITY_COLUMN

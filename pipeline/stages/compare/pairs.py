@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
+from ...base.columns import RATIOS
 from ...base.records import dataclass
-from ...base.tables.columns import RATIOS
 from ...metrics.comparison import paired
 from ...metrics.comparison.paired import (
     differences,

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 import polars as pl
 import sqlglot.expressions as exp
 
+from ...base.columns import RATIOS, REPLICATE
+from ...base.dialect import column, kept
 from ...base.errors import DataError
-from ...base.queries.dialect import column, kept
-from ...base.queries.load import statement
 from ...base.records import dataclass
-from ...base.tables.columns import RATIOS, REPLICATE
-from ...base.tables.schemas import cluster_name, users_name
+from ...base.schemas import cluster_name, users_name
+from ...base.sql_files import statement
 from ...plan import rows
 from ...plan.counts import Query
 from ...plan.nodes import Check, Frame, Relation, file_check, missing_check, negative_check, shown_name

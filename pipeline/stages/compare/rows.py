@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import polars as pl
 
+from ...base.columns import RATIOS
 from ...base.records import dataclass
-from ...base.tables.columns import RATIOS
-from ...base.tables.schemas import GROUPING, TOTAL, grouping_columns
+from ...base.schemas import GROUPING, TOTAL, grouping_columns
 from ...base.visible_text import cleaned
 from ...metrics import posteriors
 from ...metrics.comparison.pooled import effective_counts, pooled_ratios

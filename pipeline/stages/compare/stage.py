@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from ...base.tables.schemas import GROUPING, TOTAL, group_text, grouping_columns, polars_types
+from ...base.schemas import GROUPING, TOTAL, group_text, grouping_columns, polars_types
 from ...base.visible_text import listed
 from ...metrics.comparison.significance import adjust_p_values, skewness_error
 from ...metrics.uncertainty.limits import (
@@ -63,7 +63,7 @@ from .rows import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from ...base.tables.schemas import Column
+    from ...base.schemas import Column
     from ..figures import Format
     from ..sections import Measured
     from .rows import Row

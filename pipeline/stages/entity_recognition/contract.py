@@ -6,11 +6,11 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, field_validator
 
-from ...base.tables.columns import F1, PRECISION, RATIOS, RECALL
-from ...base.tables.schemas import Column, Table, of_chosen_row
+from ...base.columns import F1, PRECISION, RATIOS, RECALL
+from ...base.schemas import Column, Table, of_chosen_row
 from ...metrics.curves.operating_points import COLUMNS as CHOSEN_ELSEWHERE
 from ...metrics.curves.operating_points import Criterion, cost_columns, criterion_column, each_once
-from ...metrics.matching.spans import Average
+from ...metrics.matching import Average
 from ...metrics.uncertainty.limits import CLUSTER_COLUMNS, QUALITY_COLUMN
 from ...sources.inputs import Field as InputField
 from ...sources.inputs import Input, InputContract

@@ -10,14 +10,14 @@ import numpy as np
 import polars as pl
 import sqlglot.expressions as exp
 
+from ...base.columns import RATIOS, REPLICATE, THRESHOLD, doubles, lowest_retrieved, ratios
 from ...base.errors import DataError, Note
-from ...base.queries.load import statement
 from ...base.records import dataclass
-from ...base.tables.columns import RATIOS, REPLICATE, THRESHOLD, doubles, lowest_retrieved, ratios
-from ...base.tables.schemas import GROUPING
+from ...base.schemas import GROUPING
+from ...base.sql_files import statement
 from ...base.visible_text import rows_in_words
 from ...metrics.few_labels.draws import DocumentDesign, JudgedMentions, estimated_scores, worth_of_documents
-from ...metrics.matching.spans import POOLED_AVERAGES
+from ...metrics.matching import POOLED_AVERAGES
 from ...metrics.uncertainty.limits import Interval, compared_at, limit_columns
 from ...metrics.uncertainty.proportions import UNSEEN, Confusion, intervals_of_clusters, may_days_be_alike
 from ...metrics.uncertainty.replicates import GroupCounts
@@ -33,11 +33,11 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from ...base.tables.columns import Boundary
-    from ...base.tables.schemas import Grouping
+    from ...base.columns import Boundary
+    from ...base.schemas import Grouping
     from ...engines.engine import Engine
     from ...metrics.few_labels.draws import EstimatedScores
-    from ...metrics.matching.spans import Average
+    from ...metrics.matching import Average
     from ...metrics.uncertainty.jackknife import Limits
     from ...metrics.uncertainty.limits import Reason
     from ...metrics.uncertainty.replicates import Resampling

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
+from ...base.columns import lowest_retrieved
+from ...base.dialect import all_rows
 from ...base.errors import ConfigError, DataError, Note
-from ...base.queries.dialect import all_rows
-from ...base.queries.load import statement
 from ...base.records import dataclass
-from ...base.tables.columns import lowest_retrieved
-from ...base.tables.schemas import GROUPING, Grouping
-from ...metrics.matching.spans import POOLED_AVERAGES
+from ...base.schemas import GROUPING, Grouping
+from ...base.sql_files import statement
+from ...metrics.matching import POOLED_AVERAGES
 from ...plan import rows
 from ...plan.accounting import NOT_JUDGED
 from ...plan.counts import Query, Sweep, Transform

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 import sqlglot.expressions as exp
 
+from ...base.dialect import column
 from ...base.errors import ConfigError
-from ...base.queries.dialect import column
-from ...base.queries.load import statement
-from ...base.tables.schemas import internal_name
+from ...base.schemas import internal_name
+from ...base.sql_files import statement
 from ...metrics.few_labels.draws import worth_of_documents
 from ...plan import rows
 from ...plan.nodes import Relation

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 import polars as pl
 
-from ...base.tables.columns import (
+from ...base.columns import (
     F1,
     IN_TIME,
     PRECISION,
@@ -22,7 +22,7 @@ from ...base.tables.columns import (
     ratios,
     scales,
 )
-from ...base.tables.schemas import GROUPING, grouping_columns, polars_types
+from ...base.schemas import GROUPING, grouping_columns, polars_types
 from ...base.visible_text import listed, of_every
 from ...metrics.curves.operating_points import (
     Candidates,
@@ -31,7 +31,7 @@ from ...metrics.curves.operating_points import (
     operating_points,
     ratios_of_counts,
 )
-from ...metrics.matching.spans import POOLED_AVERAGES
+from ...metrics.matching import POOLED_AVERAGES
 from ...metrics.uncertainty.limits import clusters_of, marked, warnings_of_marks, with_numbers, with_quality
 from ...metrics.uncertainty.proportions import intervals_of_clusters
 from .. import sections
@@ -105,7 +105,7 @@ if TYPE_CHECKING:
 
     from ...metrics.curves.decisions import Ints
     from ...metrics.few_labels.draws import EstimatedScores
-    from ...metrics.matching.spans import Average
+    from ...metrics.matching import Average
     from ...metrics.uncertainty.jackknife import Floats, Limits
     from ...metrics.uncertainty.proportions import Confusion
     from ...metrics.uncertainty.replicates import Resampling

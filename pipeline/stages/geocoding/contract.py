@@ -6,8 +6,8 @@ from typing import ClassVar, Literal
 
 from pydantic import field_validator, model_validator
 
-from ...base.tables.columns import Count, Ratio, columns_of
-from ...base.tables.schemas import Column, Table, limits_of
+from ...base.columns import Count, Ratio, columns_of
+from ...base.schemas import Column, Table, limits_of
 from ...metrics.uncertainty.limits import CLUSTER_COLUMNS, QUALITY_COLUMN
 from ...sources.inputs import Field as InputField
 from ...sources.inputs import Input, InputContract

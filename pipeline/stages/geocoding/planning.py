@@ -10,12 +10,12 @@ import numpy as np
 import polars as pl
 import sqlglot.expressions as exp
 
+from ...base.columns import REPLICATE, as_key, doubles, lowest_retrieved
+from ...base.dialect import column
 from ...base.errors import ConfigError, DataError
-from ...base.queries.dialect import column
-from ...base.queries.load import statement
 from ...base.records import dataclass
-from ...base.tables.columns import REPLICATE, as_key, doubles, lowest_retrieved
-from ...base.tables.schemas import GROUPING, Grouping, polars_types, users_name
+from ...base.schemas import GROUPING, Grouping, polars_types, users_name
+from ...base.sql_files import statement
 from ...metrics.geocoding import ERRORS as CONTRIBUTED
 from ...metrics.geocoding import error_contributions, error_statistics, geodesic, haversine, likely_swapped
 from ...metrics.uncertainty.clusters import effective_number, may_neighbours_be_alike, spread_of_shifts

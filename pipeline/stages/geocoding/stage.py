@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from ...base.tables.columns import IN_TIME, THRESHOLD, divide, lowest_retrieved
-from ...base.tables.schemas import GROUPING
+from ...base.columns import IN_TIME, THRESHOLD, divide, lowest_retrieved
+from ...base.schemas import GROUPING
 from ...base.visible_text import listed
 from ...metrics.geocoding import ERRORS as CONTRIBUTED
 from ...metrics.geocoding import errors_without
@@ -75,7 +75,7 @@ from .planning import grid, plan
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from ...base.tables.columns import Boundary
+    from ...base.columns import Boundary
     from ...metrics.uncertainty.limits import Interval
     from ...metrics.uncertainty.replicates import GroupCounts
     from ..figures import KeyNumber

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from ...base.tables.schemas import Column, Table, limits_of, limits_of_share
+from ...base.schemas import Column, Table, limits_of, limits_of_share
 from ...metrics.ranking.measures import RECALL_LEVELS, Interpolation, RankingMeasure, measure_of
 from ...metrics.uncertainty.limits import CLUSTER_COLUMNS, QUALITY_COLUMN
 from ...sources.inputs import Field as InputField

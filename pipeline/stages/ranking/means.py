@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from ...base.tables.columns import doubles, texts
+from ...base.columns import doubles, texts
 from ...metrics.ranking.measures import is_measure
 from ...metrics.ranking.random_selection import (
     average_precision_moments_of,

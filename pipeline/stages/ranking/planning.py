@@ -9,12 +9,12 @@ import numpy as np
 import polars as pl
 import sqlglot.expressions as exp
 
+from ...base.columns import IN_TIME, REPLICATE, doubles
+from ...base.dialect import all_rows, column, double
 from ...base.errors import DataError
-from ...base.queries.dialect import all_rows, column, double
-from ...base.queries.load import page, statement
 from ...base.records import dataclass
-from ...base.tables.columns import IN_TIME, REPLICATE, doubles
-from ...base.tables.schemas import cluster_name, users_name
+from ...base.schemas import cluster_name, users_name
+from ...base.sql_files import page, statement
 from ...metrics.ranking.average_precision import Documents, RankCounter
 from ...metrics.ranking.measures import (
     EXPONENTIAL,

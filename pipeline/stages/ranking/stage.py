@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from ...base.columns import REPLICATE, as_key
 from ...base.errors import Note
-from ...base.queries.load import statement
-from ...base.tables.columns import REPLICATE, as_key
-from ...base.tables.schemas import GROUPING, TOTAL, Grouping
+from ...base.schemas import GROUPING, TOTAL, Grouping
+from ...base.sql_files import statement
 from ...base.visible_text import listed, of_every
 from ...metrics.ranking.measures import RECALL_LEVELS, measure_of
 from ...metrics.uncertainty.limits import FEWEST_CLUSTERS, warnings_of_marks
@@ -85,7 +85,7 @@ if TYPE_CHECKING:
 
     import sqlglot.expressions as exp
 
-    from ...base.tables.schemas import Column
+    from ...base.schemas import Column
     from ..figures import KeyNumber
     from ..sections import Asked, Measured
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from ...base.tables.columns import (
+from ...base.columns import (
     IN_TIME,
     REPLICATE,
     THRESHOLD,
@@ -20,7 +20,7 @@ from ...base.tables.columns import (
     nothing,
     nulls,
 )
-from ...base.tables.schemas import Column, Table, limits_of_share
+from ...base.schemas import Column, Table, limits_of_share
 from ...metrics.curves.bands import (
     DRAWS,
     RATIOS,

@@ -9,10 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from ...base.errors import Note
-from ...base.queries.load import statement
-from ...base.records import dataclass
-from ...base.tables.columns import (
+from ...base.columns import (
     IN_TIME,
     REPLICATE,
     THRESHOLD,
@@ -25,7 +22,10 @@ from ...base.tables.columns import (
     nothing,
     runs,
 )
-from ...base.tables.schemas import COUNT_TABLE, GROUPING, Column, Table, limits_of, limits_of_share, polars_types
+from ...base.errors import Note
+from ...base.records import dataclass
+from ...base.schemas import COUNT_TABLE, GROUPING, Column, Table, limits_of, limits_of_share, polars_types
+from ...base.sql_files import statement
 from ...base.visible_text import percent
 from ...metrics.calibration.bins import (
     BIN,

@@ -9,8 +9,8 @@ import numpy as np
 import polars as pl
 from pydantic import Field, field_validator, model_validator
 
-from ...base.tables.columns import FURTHER, INDEX_OF, RATIO_OF, beside, doubles, nothing, ratio_of
-from ...base.tables.schemas import Column, Grouping, users_name
+from ...base.columns import FURTHER, INDEX_OF, RATIO_OF, beside, doubles, nothing, ratio_of
+from ...base.schemas import Column, Grouping, users_name
 from ...metrics.curves.operating_points import (
     Criterion,
     Outcomes,
@@ -46,7 +46,7 @@ from ..parameters import EvenThresholds, StageParameters, ascending
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from ...base.tables.columns import Index
+    from ...base.columns import Index
     from ...metrics.uncertainty.jackknife import Limits
     from ...metrics.uncertainty.replicates import Cube, GroupCounts, Resampling
 

@@ -8,19 +8,9 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 import polars as pl
 
+from ...base.columns import IN_TIME, REPLICATE, THRESHOLD, by_group, divide, doubles, lowest_retrieved, nulls, ratios
 from ...base.records import dataclass
-from ...base.tables.columns import (
-    IN_TIME,
-    REPLICATE,
-    THRESHOLD,
-    by_group,
-    divide,
-    doubles,
-    lowest_retrieved,
-    nulls,
-    ratios,
-)
-from ...base.tables.schemas import GROUPING, TOTAL, Column, limits_of
+from ...base.schemas import GROUPING, TOTAL, Column, limits_of
 from ...metrics.curves.decisions import NOTHING, Payoffs, Rate, Rates, allocate, correlation_of_rates, of_smaller
 from ...metrics.curves.operating_points import COST, CRITERION, Outcomes, asked_of, cost_columns, pick
 from ...metrics.uncertainty.limits import (

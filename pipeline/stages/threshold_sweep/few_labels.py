@@ -15,12 +15,12 @@ import numpy as np
 import polars as pl
 import sqlglot.expressions as exp
 
+from ...base.columns import THRESHOLD, by_group, doubles, lowest_retrieved
+from ...base.dialect import column, double
 from ...base.errors import DataError, Note
-from ...base.queries.dialect import column, double
-from ...base.queries.load import statement
 from ...base.records import dataclass
-from ...base.tables.columns import THRESHOLD, by_group, doubles, lowest_retrieved
-from ...base.tables.schemas import internal_name
+from ...base.schemas import internal_name
+from ...base.sql_files import statement
 from ...base.visible_text import rows_in_words
 from ...metrics.curves.bands import RATIOS as BANDED
 from ...metrics.curves.decisions import Payoffs

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import polars as pl
 import sqlglot.expressions as exp
 
-from ...base.queries.dialect import column, double
-from ...base.queries.load import statement
-from ...base.tables.columns import FURTHER, OF_LABELS, THRESHOLD, divide, scales
+from ...base.columns import FURTHER, OF_LABELS, THRESHOLD, divide, scales
+from ...base.dialect import column, double
+from ...base.sql_files import statement
 from ...base.visible_text import listed
 from .. import sections
 from ..figures import (
@@ -47,7 +47,7 @@ from .units import INPUTS, identity, location_of_known
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from ...base.tables.columns import Index, Ratio
+    from ...base.columns import Index, Ratio
     from ..figures import KeyNumber
     from ..sections import Asked, Measured, Recounted
 

@@ -10,11 +10,11 @@ import numpy as np
 import polars as pl
 import sqlglot.expressions as exp
 
-from ...base.queries.dialect import all_rows, column, double, is_finite
-from ...base.queries.load import statement
+from ...base.columns import IN_TIME, RATIOS, SECOND_REPLICATE, THRESHOLD, beside, divide, nothing, ratios
+from ...base.dialect import all_rows, column, double, is_finite
 from ...base.records import dataclass
-from ...base.tables.columns import IN_TIME, RATIOS, SECOND_REPLICATE, THRESHOLD, beside, divide, nothing, ratios
-from ...base.tables.schemas import GROUPING, group_text
+from ...base.schemas import GROUPING, group_text
+from ...base.sql_files import statement
 from ...base.visible_text import of_every
 from ...metrics.curves.decisions import FOLDS, at_choices, split_rows
 from ...metrics.curves.operating_points import (

@@ -6,17 +6,8 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from ...base.tables.columns import INDEX_OF, OF_LABELS, RATIO_OF, THRESHOLD, add_up, nulls
-from ...base.tables.schemas import (
-    GROUPING,
-    Column,
-    Grouping,
-    Table,
-    limits_of,
-    limits_of_share,
-    of_chosen_row,
-    polars_types,
-)
+from ...base.columns import INDEX_OF, OF_LABELS, RATIO_OF, THRESHOLD, add_up, nulls
+from ...base.schemas import GROUPING, Column, Grouping, Table, limits_of, limits_of_share, of_chosen_row, polars_types
 from ...metrics.curves.operating_points import COLUMNS as CHOSEN_ELSEWHERE
 from ...metrics.curves.operating_points import criterion_column
 from ...metrics.uncertainty.limits import (

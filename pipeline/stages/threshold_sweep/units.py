@@ -10,12 +10,12 @@ import numpy as np
 import polars as pl
 import sqlglot.expressions as exp
 
+from ...base.columns import THRESHOLD, as_key, doubles, lowest_retrieved
+from ...base.dialect import column, double, is_finite
 from ...base.errors import ConfigError
-from ...base.queries.dialect import column, double, is_finite
-from ...base.queries.load import statement
 from ...base.records import dataclass
-from ...base.tables.columns import THRESHOLD, as_key, doubles, lowest_retrieved
-from ...base.tables.schemas import GROUPING, Column, Table, users_name
+from ...base.schemas import GROUPING, Column, Table, users_name
+from ...base.sql_files import statement
 from ...metrics.curves.influence import Steps, UnitSums, contributions, ratio_contributions
 from ...metrics.curves.operating_points import CRITERION
 from ...plan.nodes import missing_check
@@ -26,8 +26,8 @@ from ...sources.source import SCORE_GIVEN
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from ...base.tables.columns import Boundary
-    from ...base.tables.schemas import Grouping
+    from ...base.columns import Boundary
+    from ...base.schemas import Grouping
     from ...metrics.curves.influence import Independent, Pair
     from ...plan.nodes import Check
     from ...plan.units import SummedUnits

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 from typer.testing import CliRunner
 
-from pipeline.base.queries.load import resource_folder
+from pipeline.base.sql_files import resource_folder
 from pipeline.cli.app import app
 from pipeline.engines.duckdb import Resources
 from pipeline.engines.spark_session import SparkSettings, started_session

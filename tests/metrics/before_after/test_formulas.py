@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pipeline.base.tables.columns import names_in
+from pipeline.base.columns import names_in
 from pipeline.metrics.before_after.formulas import PAGE, SHOWN, Estimate, Numbers, steps
 
 KNOWN = {"m_before", "n_before", "m_after", "n_after", "recall_at_reference"}

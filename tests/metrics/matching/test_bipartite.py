@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import maximum_bipartite_matching
 
-from pipeline.metrics.matching.bipartite import Edges, first_come_matching, maximum_matching
+from pipeline.metrics.matching import Edges, first_come_matching, maximum_matching
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pipeline.metrics.matching.bipartite import Ints
+    from pipeline.metrics.matching import Ints
 
 Graph: TypeAlias = "dict[tuple[int, int], float]"
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from pipeline.metrics.matching.bipartite import match_equal
+from pipeline.metrics.matching import match_equal
 
 SMALL = st.tuples(st.integers(0, 2), st.integers(-1, 1))
 WIDE = st.tuples(st.sampled_from([0, 2**31, 2**40]), st.sampled_from([-(2**30), 0, 2**30]))

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_matrix
 from scipy.sparse.csgraph import maximum_bipartite_matching
 
-from pipeline.metrics.matching import bipartite
-from pipeline.metrics.matching.bipartite import component_starts, match_greedily
+from pipeline.metrics import matching
+from pipeline.metrics.matching import component_starts, match_greedily
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -53,8 +53,8 @@ def test_it_is_the_largest_matching_at_every_score(items: list[tuple[int, int, i
     stop = np.maximum.accumulate(first + np.array([item[1] for item in items], dtype=np.int64))
     score = np.array([item[2] for item in items], dtype=np.float64)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(bipartite, "_WIDEST_SIDE_BY_SIDE", widths[0])
-        patch.setattr(bipartite, "_FEWEST_TO_DIVIDE", widths[1])
+        patch.setattr(matching, "_WIDEST_SIDE_BY_SIDE", widths[0])
+        patch.setattr(matching, "_FEWEST_TO_DIVIDE", widths[1])
         assert_largest_at(np.unique(score), (first, stop, score))
 
 
@@ -63,7 +63,7 @@ def test_large_components_too(count: int, slots: int, width: int) -> None:
     rng = np.random.default_rng(count + slots + width)
     first, stop, score = random_items(rng, count, slots, width)
     near = first < stop
-    assert np.diff(component_starts(first[near], stop[near]), append=near.sum()).max() > bipartite._WIDEST_SIDE_BY_SIDE
+    assert np.diff(component_starts(first[near], stop[near]), append=near.sum()).max() > matching._WIDEST_SIDE_BY_SIDE
     assert_largest_at(np.unique(score)[::17], (first, stop, score))
 
 
@@ -91,7 +91,7 @@ def test_a_batch_holds_a_limited_number_of_cells(monkeypatch: pytest.MonkeyPatch
     rng = np.random.default_rng(5)
     items = random_items(rng, 400, 800, 4)
     at_once = match_greedily(*items)
-    monkeypatch.setattr(bipartite, "_ELEMENTS_AT_A_TIME", 7)
+    monkeypatch.setattr(matching, "_ELEMENTS_AT_A_TIME", 7)
     assert (match_greedily(*items) == at_once).all()
 
 

@@ -14,14 +14,7 @@ from reference_mentions import document_counts
 from reference_toponyms import tolerance_counts
 
 from pipeline.metrics.geocoding import error_statistics, haversine, log_error_auc
-from pipeline.metrics.matching.spans import (
-    Mentions,
-    match_near,
-    match_overlapping,
-    match_spans,
-    match_texts,
-    normalised_text,
-)
+from pipeline.metrics.matching import Mentions, match_near, match_overlapping, match_spans, match_texts, normalised_text
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from pipeline.metrics.matching.bipartite import rising_order
+from pipeline.metrics.matching import rising_order
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -11,13 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from reference_mentions import document_counts
 
-from pipeline.metrics.matching.spans import (
-    Mentions,
-    match_near,
-    match_overlapping,
-    match_spans,
-    match_texts,
-)
+from pipeline.metrics.matching import Mentions, match_near, match_overlapping, match_spans, match_texts
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -8,7 +8,7 @@ from collections import defaultdict
 import polars as pl
 import pytest
 
-from pipeline.metrics.matching.spans import normalised_text
+from pipeline.metrics.matching import normalised_text
 
 
 def normalised(*texts: str | None) -> list[str | None]:

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from pipeline.metrics.planning.pilot import intracluster_correlation, rows_for_variance, variance_with_more_rows
+from pipeline.metrics.planning import intracluster_correlation, rows_for_variance, variance_with_more_rows
 
 
 def variance(clusters: int, rows: float, rho: float) -> float:

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from pipeline.metrics.planning.pilot import (
+from pipeline.metrics.planning import (
     Pilot,
     _kurtosis_of_shares,
     _kurtosis_of_values,

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.metrics.planning.pilot import Pilot, Scale
-from pipeline.metrics.planning.power import smallest_factor, smallest_number
+from pipeline.metrics.planning import Pilot, Scale, smallest_factor, smallest_number
 from pipeline.metrics.uncertainty.jackknife import tail
 from pipeline.metrics.uncertainty.proportions import Confusion, intervals_of_clusters, intervals_of_rows, mean_limits
 

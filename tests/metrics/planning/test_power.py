@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from pipeline.metrics.comparison.significance import minimum_detectable_difference
-from pipeline.metrics.planning.power import Claim, Question, detectable, expected_power, power_of, units_for
+from pipeline.metrics.planning import Claim, Question, detectable, expected_power, power_of, units_for
 
 STATSMODELS = [  # TTestPower().solve_power of statsmodels 0.15.0: effect size, power, level, two-sided, one-sided
     (0.1, 0.8, 0.05, 786.8089, 619.6107),

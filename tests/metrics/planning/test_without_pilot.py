@@ -7,19 +7,22 @@ import pytest
 from scipy import stats
 
 from pipeline.metrics.before_after.estimates import audited_precision
-from pipeline.metrics.planning.pilot import (
+from pipeline.metrics.planning import (
+    Question,
     _auc_error,
     _error_of_difference,
     detectable_now,
     factor_for_difference,
+    labels_for,
     of_expected_share,
     other_run,
+    power_of,
     rows_for_auc,
     rows_for_share,
     rows_for_share_assured,
     units_for_mean,
+    width_with_labels,
 )
-from pipeline.metrics.planning.power import Question, labels_for, power_of, width_with_labels
 from pipeline.metrics.uncertainty.jackknife import binomial_limits, logit_interval, tail
 
 

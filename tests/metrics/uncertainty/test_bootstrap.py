@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import expit, logit
 
-from pipeline.base.tables.columns import RATIO_OF
+from pipeline.base.columns import RATIO_OF
 from pipeline.metrics.uncertainty import replicates
 from pipeline.metrics.uncertainty.proportions import PROPORTIONS, Confusion, intervals_of_clusters
 from pipeline.metrics.uncertainty.replicates import Resampling, area_limits, area_quantiles, ratio_limits, share_limits

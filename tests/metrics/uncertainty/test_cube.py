@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
-from pipeline.base.tables.columns import Boundary
+from pipeline.base.columns import Boundary
 from pipeline.metrics.uncertainty import replicates as cubes
 from pipeline.metrics.uncertainty.jackknife import covariance
 from pipeline.metrics.uncertainty.replicates import Cube, GroupCounts, jackknifed

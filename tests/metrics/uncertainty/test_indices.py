@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn import metrics as sklearn
 
-from pipeline.base.tables.columns import ACCURACY, FPR, INDEX_OF, MCC, NPV, RATIO_OF, SPECIFICITY, YOUDEN_J
+from pipeline.base.columns import ACCURACY, FPR, INDEX_OF, MCC, NPV, RATIO_OF, SPECIFICITY, YOUDEN_J
 from pipeline.metrics.uncertainty.proportions import (
     Confusion,
     index_limits_of_clusters,

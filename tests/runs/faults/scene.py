@@ -23,7 +23,7 @@ from running import stage_tables
 from storage.promises import assert_results_ok, sha256
 
 from pipeline.base.errors import ThresherError
-from pipeline.base.queries.load import load, query_names
+from pipeline.base.sql_files import load, query_names
 from pipeline.runs.config import load_config
 from pipeline.runs.stage_results import code_sha256, versions
 from pipeline.storage.publish import verify

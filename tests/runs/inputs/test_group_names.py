@@ -16,8 +16,8 @@ import sqlglot.expressions as exp
 from running import read_table, run_stages, stage_config, swept
 
 from pipeline.base.errors import ConfigError, DataError
-from pipeline.base.queries.load import load, query_names, resource_folder
-from pipeline.base.tables.schemas import result_names
+from pipeline.base.schemas import result_names
+from pipeline.base.sql_files import load, query_names, resource_folder
 from pipeline.runs.config import parse_config
 from pipeline.runs.evaluation import render_opened
 from pipeline.runs.opening import open_inputs

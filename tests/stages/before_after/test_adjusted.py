@@ -12,9 +12,9 @@ import polars as pl
 import pytest
 from running import read_table, run_before_after
 
+from pipeline.base.dialect import render
 from pipeline.base.errors import ConfigError, DataError
-from pipeline.base.queries.dialect import render
-from pipeline.base.queries.load import expand, load
+from pipeline.base.sql_files import expand, load
 from pipeline.metrics.before_after.sensitivity import Standardised
 from pipeline.stages.before_after.groups import _adjusted_estimates
 

@@ -12,8 +12,8 @@ from comparing import compare_matchers
 from running import compared, run_compare
 from scipy import stats
 
+from pipeline.base.columns import RATIOS
 from pipeline.base.errors import DataError
-from pipeline.base.tables.columns import RATIOS
 from pipeline.metrics.comparison.paired import EVENT_COUNTS
 
 if TYPE_CHECKING:

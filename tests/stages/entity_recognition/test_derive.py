@@ -9,7 +9,7 @@ import pytest
 from deriving import count_table, derived, saved_counts
 from pydantic import ValidationError
 
-from pipeline.base.tables.schemas import internal_name
+from pipeline.base.schemas import internal_name
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

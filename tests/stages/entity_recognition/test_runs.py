@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from pipeline.metrics.matching.spans import Average
+    from pipeline.metrics.matching import Average
     from pipeline.runs.stage_results import Run
 
 KIND = "entity_recognition"

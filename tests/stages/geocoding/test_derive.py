@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from deriving import count_table, derived, saved_counts, stage_of
 
-from pipeline.base.tables.schemas import polars_types
+from pipeline.base.schemas import polars_types
 from pipeline.stages.geocoding.contract import ERRORS
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import pytest
 from deriving import derived, saved_counts
 from scipy import stats
 
-from pipeline.base.tables.schemas import internal_name
+from pipeline.base.schemas import internal_name
 from pipeline.metrics.uncertainty.jackknife import tail
 from pipeline.metrics.uncertainty.proportions import mean_limits
 from pipeline.stages.ranking.contract import INTERPOLATED

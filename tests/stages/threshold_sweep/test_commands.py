@@ -103,7 +103,7 @@ def test_the_command_of_the_stage_runs_it_without_a_config(place: Path) -> None:
 
 @pytest.mark.wide
 def test_the_summary_says_precision_and_recall_in_words(place: Path) -> None:
-    from pipeline.base.tables.schemas import internal_name
+    from pipeline.base.schemas import internal_name
     from pipeline.stages.threshold_sweep.stage import STAGE
 
     run = pipeline.run(config(place))

@@ -11,8 +11,8 @@ from running import before_after_config, points_tables, run_stages, swept
 from sklearn import metrics as sklearn
 
 import thresher
+from pipeline.base.columns import FURTHER, INDEX_OF, Index
 from pipeline.base.errors import ConfigError
-from pipeline.base.tables.columns import FURTHER, INDEX_OF, Index
 from pipeline.storage.catalog import open_results
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from sklearn.metrics import average_precision_score, brier_score_loss, log_loss,
 
 import pipeline
 from pipeline.base.errors import DataError
-from pipeline.base.queries.load import file_of
+from pipeline.base.sql_files import file_of
 from pipeline.engines.duckdb import DuckDB
 from pipeline.plan import area_work
 from pipeline.stages.threshold_sweep import stage

@@ -12,8 +12,8 @@ from reference_areas import average_precision, pr_auc_at, roc_auc, root_of_doubl
 from running import run_threshold_sweep, swept
 from scipy.special import expit
 
+from pipeline.base.columns import RATIOS
 from pipeline.base.errors import DataError, ThresherError
-from pipeline.base.tables.columns import RATIOS
 from pipeline.metrics.uncertainty.clusters import (
     combined_spread,
     implied_skewness,

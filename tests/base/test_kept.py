@@ -11,9 +11,9 @@ from sqlglot import exp, parse_one
 from stage_examples import EXAMPLES
 
 import thresher
-from pipeline.base.queries import dialect
-from pipeline.base.queries.dialect import render
-from pipeline.base.queries.load import expand, load, statement
+from pipeline.base import dialect
+from pipeline.base.dialect import render
+from pipeline.base.sql_files import expand, load, statement
 
 if TYPE_CHECKING:
     from collections.abc import Generator

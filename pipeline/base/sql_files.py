@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, TypeGuard, TypeVar
 
 from sqlglot import exp, parse
 
-from ..errors import ThresherError
-from ..records import dataclass
 from .dialect import column, double, kept, mark_sums, number_of, parts
+from .errors import ThresherError
+from .records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Sequence
@@ -36,7 +36,7 @@ MACROS = "catalog"  # folder of the macros that every catalog has
 FILE = "file"  # key of the meta data of a tree: the file it comes from
 _HEADER_LINE = re.compile(r"^--\s(?P<key>[a-z]+):\s+(?P<text>.+)$")
 _PARENTHESES = re.compile(r"\([^)]*\)")
-_PACKAGE = Path(__file__).resolve().parents[2]
+_PACKAGE = Path(__file__).resolve().parents[1]
 
 
 def resource_folder(name: str) -> Path:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import polars as pl
 
-from ..records import dataclass
+from .records import dataclass
 from .schemas import FEW_ROWS, Column, in_order, limits_of, limits_of_share, polars_types
 
 if TYPE_CHECKING:

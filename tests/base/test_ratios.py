@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from pipeline.base.tables.columns import ratios
+from pipeline.base.columns import ratios
 
 
 def test_ratios_are_rounded_once_even_beside_columns_that_repeat_one_value() -> None:

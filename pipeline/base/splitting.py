@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 import sqlglot.expressions as exp
 
-from ..records import dataclass
 from .dialect import FILE, column, from_clause, render
+from .records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping

@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from pipeline.base.queries.dialect import column, render
-from pipeline.base.queries.load import expand, load
+from pipeline.base.dialect import column, render
+from pipeline.base.sql_files import expand, load
 from pipeline.sources.bins import even_cells
 
 if TYPE_CHECKING:

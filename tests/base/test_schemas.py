@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 from pipeline.base.errors import ThresherError
-from pipeline.base.tables.schemas import Column, Table, conform, empty_table
+from pipeline.base.schemas import Column, Table, conform, empty_table
 
 TABLE = Table(
     "curve",

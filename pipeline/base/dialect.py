@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 from sqlglot import ErrorLevel, exp
 from sqlglot.errors import UnsupportedError
 
-from ..records import dataclass
+from .records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence

@@ -11,8 +11,8 @@ import pytest
 import sqlglot
 import sqlglot.expressions as exp
 
-from pipeline.base.queries.dialect import mark_sums, render
-from pipeline.base.queries.load import expand, load
+from pipeline.base.dialect import mark_sums, render
+from pipeline.base.sql_files import expand, load
 
 SUM = "SELECT cell, sum(CAST(value AS DECIMAL({}, 15))) AS total FROM terms GROUP BY cell"
 

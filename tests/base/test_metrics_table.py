@@ -7,8 +7,8 @@ from typing import Any
 
 import polars as pl
 
-from pipeline.base.tables.run_tables import metric_columns, metrics_table
-from pipeline.base.tables.schemas import Column, Table, limits_of
+from pipeline.base.run_tables import metric_columns, metrics_table
+from pipeline.base.schemas import Column, Table, limits_of
 
 RATIO = (Column("ratio", "DOUBLE", "a ratio", nullable=True), *limits_of("ratio"))
 LOOSE = Column("loose", "DOUBLE", "a number without limits")

@@ -7,17 +7,17 @@ import pytest
 import sqlglot.expressions as exp
 from sqlglot import parse_one
 
+from pipeline.base import sql_files as load_module
+from pipeline.base.dialect import render
 from pipeline.base.errors import ThresherError
-from pipeline.base.queries import load as load_module
-from pipeline.base.queries.dialect import render
-from pipeline.base.queries.load import CHECK_KEYS, HEADER_KEYS, PLAN_KEYS, expand, query_names, resource_folder
+from pipeline.base.sql_files import CHECK_KEYS, HEADER_KEYS, PLAN_KEYS, expand, query_names, resource_folder
 from pipeline.stages import STAGES
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from pipeline.base.queries.load import Query, Segment
+    from pipeline.base.sql_files import Query, Segment
 
 NAMES = query_names()
 SEGMENTS = [(), ("source",), ("source", "country"), ('a "b" c', "select; --"), ("segment", "é`x")]

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.base.tables.columns import add_up, add_up_in_order, among, at_or_above, beside, runs
-from pipeline.base.tables.schemas import in_order
+from pipeline.base.columns import add_up, add_up_in_order, among, at_or_above, beside, runs
+from pipeline.base.schemas import in_order
 
 KEYS = ["group", "other"]
 VALUES = ["m_before", "m_after"]

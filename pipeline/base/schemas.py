@@ -10,9 +10,9 @@ from functools import cache
 from itertools import product
 from typing import TYPE_CHECKING, Any, Literal
 
-from ..errors import ThresherError
-from ..records import dataclass
-from ..visible_text import cleaned
+from .errors import ThresherError
+from .records import dataclass
+from .visible_text import cleaned
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -8,8 +8,8 @@ import duckdb
 import polars as pl
 import pytest
 
-from pipeline.base.queries.dialect import render
-from pipeline.base.queries.load import expand, load
+from pipeline.base.dialect import render
+from pipeline.base.sql_files import expand, load
 
 WHERE = {"source_file": "a.parquet", "file_row_number": [0, 1, 2]}
 HOUR = 3.6e9  # microseconds

@@ -7,7 +7,7 @@ import json
 import duckdb
 import pytest
 
-from pipeline.base.queries.load import resource_folder
+from pipeline.base.sql_files import resource_folder
 
 NAME = "a~b/c"
 ROWS = [("all", None, 0.2), ("all", None, 0.5), (NAME, "x", 0.1), (NAME, "x", 0.4), (NAME, None, 0.3)]

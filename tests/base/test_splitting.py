@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sqlglot import parse_one
 
-from pipeline.base.queries.dialect import FILE, render
-from pipeline.base.queries.splitting import ANSWERS, NotAdditiveError, Split, Splitter
+from pipeline.base.dialect import FILE, render
+from pipeline.base.splitting import ANSWERS, NotAdditiveError, Split, Splitter
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -12,8 +12,8 @@ import pytest
 import sqlglot.expressions as exp
 from spark import through_spark
 
-from pipeline.base.queries.dialect import render
-from pipeline.base.queries.load import Query, expand, load, query_names, statement
+from pipeline.base.dialect import render
+from pipeline.base.sql_files import Query, expand, load, query_names, statement
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -277,7 +277,7 @@ def test_every_query_gives_the_same_rows_through_its_spark_text(
 
 
 def test_the_finite_barrier_is_the_same_text_on_both_engines() -> None:
-    from pipeline.base.queries.dialect import column
+    from pipeline.base.dialect import column
     from pipeline.sources.types import finite
 
     assert render(finite(column("x")), "spark").replace("`", '"') == render(finite(column("x")))

@@ -1,1 +1,0 @@
-"""SQL text only: the files under sql/, and trees in any dialect."""

@@ -1,1 +1,0 @@
-"""Shapes of tables: column contracts, groupings, sweeps and ratios."""

@@ -1,1 +1,0 @@
-"""One-to-one matching of predictions with the truth."""
