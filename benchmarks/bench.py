@@ -17,7 +17,8 @@ import sqlglot.expressions as exp
 from side_by_side import Child, Line, Took, in_process, in_turns, memory, print_header, print_line, write_json
 
 from pipeline.base.interrupts import StopRequest
-from pipeline.engines.duckdb import DuckDB, Resources
+from pipeline.engines.duckdb import DuckDB
+from pipeline.engines.engine import Resources
 from pipeline.plan.accounting import begin, run_nodes
 from pipeline.plan.counts import Query
 from pipeline.plan.nodes import Phase

@@ -13,7 +13,8 @@ import sqlglot.expressions as exp
 
 from pipeline.base.interrupts import StopRequest
 from pipeline.base.schemas import Grouping
-from pipeline.engines.duckdb import DuckDB, Resources
+from pipeline.engines.duckdb import DuckDB
+from pipeline.engines.engine import Resources
 from pipeline.plan.accounting import begin, run_nodes
 from pipeline.plan.area_work import Areas, areas
 from pipeline.plan.nodes import Phase

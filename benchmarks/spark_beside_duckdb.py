@@ -17,7 +17,7 @@ from bench import run_all
 from made_data import pairs_of
 from side_by_side import Line, in_turns
 
-from pipeline.engines.duckdb import Resources
+from pipeline.engines.engine import Resources
 from pipeline.engines.spark_session import SparkSettings, started_session
 from pipeline.runs.config import parse_config
 from pipeline.runs.evaluation import evaluate_in_memory

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
     import pytest
 
+    from pipeline.engines.engine import Resources
+
 
 class OpenConnection:
     """A connection to a database that serves others, too, and thus is not locked; it remembers its folders."""
@@ -65,7 +67,7 @@ class OneDatabase:
         """
 
         def database(
-            resources: engine.Resources, scratch: str, folders: list[str], bits: int, *, watched: bool = False
+            resources: Resources, scratch: str, folders: list[str], bits: int, *, watched: bool = False
         ) -> duckdb.DuckDBPyConnection | OpenConnection:
             limits = (resources.memory, resources.threads, resources.scratch_limit)
             shared = limits == (None,) * 3 and not watched

@@ -6,8 +6,6 @@ import atexit
 import glob
 import os
 import threading
-from concurrent.futures import Future, ThreadPoolExecutor, wait
-from concurrent.futures import TimeoutError as FutureTimeout
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self, TypeVar
@@ -28,11 +26,11 @@ from ..base.errors import (
     os_fault,
 )
 from ..base.interrupts import NOTES, NOTHING, Note
-from ..base.records import dataclass
-from .engine import MIB, default_limit, process_limit, scratch_folder
+from .engine import MIB, UNREADABLE, QueryThread, Resources, default_limit, process_limit, scratch_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from concurrent.futures import Future
     from pathlib import Path
     from types import TracebackType
 
@@ -43,6 +41,8 @@ if TYPE_CHECKING:
     from ..base.dialect import Partition
     from ..base.interrupts import StopRequest
     from .engine import Function, Settle
+
+T = TypeVar("T")
 
 
 # Queries of the rows of Parquet files, as DuckDB reads them.
@@ -217,9 +217,6 @@ def _is_utf8(value: bytes) -> bool:
 # Errors of DuckDB in our words.
 
 
-UNREADABLE = "It is damaged: restore it from where it came from, or leave it out by a glob."
-
-
 _TOO_LARGE = "Arrow Appender: The maximum total string size"
 _KINDS: dict[str, type[duckdb.Error]] = {
     "Out of Memory Error": duckdb.OutOfMemoryException,
@@ -265,73 +262,6 @@ def _fault_of_data(error: duckdb.Error, whole_reason: str) -> DataError | None:
     return None
 
 
-# A thread in which an engine works, so that a request to stop reaches the engine while a query runs.
-
-
-T = TypeVar("T")
-POLL_SECONDS = 0.05
-STOP_SECONDS = 5.0
-
-
-class QueryThread:
-    """One thread that runs what it is given, one thing after another.
-
-    Args:
-        stop: Checked while it works; a request to stop interrupts the work.
-        interrupt: Tells the engine to give up what it is doing.
-        watch: Called again and again while it works; None: nobody watches.
-    """
-
-    def __init__(
-        self, stop: StopRequest, interrupt: Callable[[], object], watch: Callable[[], object] | None = None
-    ) -> None:
-        self._stop = stop
-        self._interrupt = interrupt
-        self._watch = watch
-        self._executor = ThreadPoolExecutor(max_workers=1, thread_name_prefix="thresher-query")
-        self.is_abandoned = False
-
-    def close(self) -> None:
-        """End the thread; work that does not stop is abandoned."""
-        self._executor.shutdown(wait=not self.is_abandoned)
-
-    def run(self, work: Callable[[], T]) -> T:
-        """Do some work and wait for it.
-
-        Raises:
-            Interrupted: a signal asked to stop.
-        """
-        return self.result(self.submit(work))
-
-    def submit(self, work: Callable[[], T]) -> Future[T]:
-        """Begin some work.
-
-        Raises:
-            Interrupted: a signal asked to stop.
-        """
-        self._stop.check()
-        return self._executor.submit(work)
-
-    def result(self, future: Future[T]) -> T:
-        """Wait for what was begun.
-
-        Raises:
-            Interrupted: a signal asked to stop.
-        """
-        while True:
-            try:
-                return future.result(timeout=POLL_SECONDS)
-            except FutureTimeout:
-                if future.done():  # it ended just as the wait did
-                    return future.result()
-                if self._watch is not None:
-                    self._watch()
-            if self._stop.is_set:
-                self._interrupt()
-                self.is_abandoned = not wait([future], timeout=STOP_SECONDS).done
-                self._stop.check()
-
-
 # DuckDB as an engine: a locked-down in-memory connection that reads the inputs and nothing else.
 
 
@@ -339,24 +269,6 @@ PERFECT_HASH_BITS = 20  # four blocks of cells
 FEW_ROWS, BITS_OF_FEW = 100_000, 12  # a table of a million groups takes longer to make than few rows to be counted
 BLOCK_ROWS = 1 << 20
 _HANDED_OVER = "rows_handed_over"
-
-
-@dataclass(frozen=True)
-class Resources:
-    """Limits of one run.
-
-    Attributes:
-        memory: Memory limit of the engine, for example `4GB`; None: the memory of the machine or the container, less
-            room for Python and Polars.
-        threads: Number of threads; None: all cores.
-        scratch: Folder for data that do not fit into memory; None: one of the user's own under the system's.
-        scratch_limit: Largest size of the scratch data, for example `100GB`.
-    """
-
-    memory: str | None = None
-    threads: int | None = None
-    scratch: Path | None = None
-    scratch_limit: str | None = None
 
 
 class DuckDB:

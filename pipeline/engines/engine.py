@@ -8,11 +8,13 @@ import os
 import shutil
 import stat
 import tempfile
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import TimeoutError as FutureTimeout
 from contextlib import suppress
 from dataclasses import field
 from functools import cache, cached_property
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, TypeVar, runtime_checkable
 
 import sqlglot.expressions as exp
 
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from ..base.dialect import Partition
+    from ..base.interrupts import StopRequest
     from ..base.splitting import Splitter
 
     Fetch = Callable[[exp.Query], pl.DataFrame]
@@ -196,7 +199,93 @@ def _fresh(usual: Path) -> Path:
     return folder.resolve()
 
 
-# What every engine can do.
+# A thread in which an engine works, so that a request to stop reaches the engine while a query runs.
+
+
+T = TypeVar("T")
+POLL_SECONDS = 0.05
+STOP_SECONDS = 5.0
+UNREADABLE = "It is damaged: restore it from where it came from, or leave it out by a glob."
+
+
+class QueryThread:
+    """One thread that runs what it is given, one thing after another.
+
+    Args:
+        stop: Checked while it works; a request to stop interrupts the work.
+        interrupt: Tells the engine to give up what it is doing.
+        watch: Called again and again while it works; None: nobody watches.
+    """
+
+    def __init__(
+        self, stop: StopRequest, interrupt: Callable[[], object], watch: Callable[[], object] | None = None
+    ) -> None:
+        self._stop = stop
+        self._interrupt = interrupt
+        self._watch = watch
+        self._executor = ThreadPoolExecutor(max_workers=1, thread_name_prefix="thresher-query")
+        self.is_abandoned = False
+
+    def close(self) -> None:
+        """End the thread; work that does not stop is abandoned."""
+        self._executor.shutdown(wait=not self.is_abandoned)
+
+    def run(self, work: Callable[[], T]) -> T:
+        """Do some work and wait for it.
+
+        Raises:
+            Interrupted: a signal asked to stop.
+        """
+        return self.result(self.submit(work))
+
+    def submit(self, work: Callable[[], T]) -> Future[T]:
+        """Begin some work.
+
+        Raises:
+            Interrupted: a signal asked to stop.
+        """
+        self._stop.check()
+        return self._executor.submit(work)
+
+    def result(self, future: Future[T]) -> T:
+        """Wait for what was begun.
+
+        Raises:
+            Interrupted: a signal asked to stop.
+        """
+        while True:
+            try:
+                return future.result(timeout=POLL_SECONDS)
+            except FutureTimeout:
+                if future.done():  # it ended just as the wait did
+                    return future.result()
+                if self._watch is not None:
+                    self._watch()
+            if self._stop.is_set:
+                self._interrupt()
+                self.is_abandoned = not wait([future], timeout=STOP_SECONDS).done
+                self._stop.check()
+
+
+@dataclass(frozen=True)
+class Resources:
+    """Limits of one run.
+
+    Attributes:
+        memory: Memory limit of the engine, for example `4GB`; None: the memory of the machine or the container, less
+            room for Python and Polars.
+        threads: Number of threads; None: all cores.
+        scratch: Folder for data that do not fit into memory; None: one of the user's own under the system's.
+        scratch_limit: Largest size of the scratch data, for example `100GB`.
+    """
+
+    memory: str | None = None
+    threads: int | None = None
+    scratch: Path | None = None
+    scratch_limit: str | None = None
+
+
+# The interface of every engine.
 
 
 class Engine(Protocol):

@@ -32,7 +32,7 @@ from ..base.errors import (
     UncomputableError,
 )
 from ..base.records import dataclass
-from .duckdb import UNREADABLE, QueryThread
+from .engine import UNREADABLE, QueryThread
 from .spark_session import NANOSECONDS, SparkSettings, started_session
 
 if TYPE_CHECKING:
@@ -44,8 +44,7 @@ if TYPE_CHECKING:
 
     from ..base.dialect import Partition
     from ..base.interrupts import StopRequest
-    from .duckdb import Resources
-    from .engine import Function, Place, Settle
+    from .engine import Function, Place, Resources, Settle
 
 T = TypeVar("T")
 LOCATION = ("source_file", "file_row_number")

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from .duckdb import Resources
+    from .engine import Resources
 
 OLDEST_JAVA = 17
 DRIVER_ROWS = 20_000_000

@@ -17,7 +17,8 @@ from ..base.paths import read_file
 from ..base.records import dataclass
 from ..base.schemas import GROUPING, TOTAL, Grouping, group_text, internal_name, shown_name, spellings, users_name
 from ..base.sql_files import statement
-from ..engines.duckdb import DuckDB, Resources
+from ..engines.duckdb import DuckDB
+from ..engines.engine import Resources
 from ..plan.accounting import begin
 from ..plan.nodes import Phase
 from ..plan.plan import naming_user_sql

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from typing import Self
 
-    from ..engines.duckdb import Resources
+    from ..engines.engine import Resources
     from ..stages.parameters import StageParameters
     from ..stages.stage import Stage
     from ..storage.mirror import ResultsStore
@@ -150,7 +150,7 @@ class ResourceLimits(BaseModel):
     @property
     def of_engine(self) -> Resources:
         """The limits that an engine is started with."""
-        from ..engines.duckdb import Resources  # noqa: PLC0415 - a config can be read without it
+        from ..engines.engine import Resources  # noqa: PLC0415 - a config can be read without it
 
         return Resources(**self.model_dump(exclude={"cache_limit", "copies", "copies_limit"}))
 

@@ -21,8 +21,8 @@ from ..base.interrupts import StopRequest, stop_requests
 from ..base.records import dataclass
 from ..base.run_tables import BINDINGS, INPUTS, METRICS, metrics_table
 from ..base.schemas import COUNT_TABLE, conform, empty_table, in_users_names
-from ..engines.duckdb import DuckDB, Resources
-from ..engines.engine import InputFile, bytes_of
+from ..engines.duckdb import DuckDB
+from ..engines.engine import InputFile, Resources, bytes_of
 from ..engines.expression_types import DuckDBWithoutRows
 from ..engines.spark_session import SETTINGS_OF_SESSIONS
 from ..plan.accounting import after_results, begin, count

@@ -20,7 +20,8 @@ from ..base.errors import DataError, NoInputError, ThresherError, UsageError, os
 from ..base.paths import is_remote, read_file
 from ..base.records import dataclass
 from ..base.schemas import COUNT_TABLE, empty_table, internal_name, polars_types
-from ..engines.duckdb import DuckDB, Resources
+from ..engines.duckdb import DuckDB
+from ..engines.engine import Resources
 from ..sources.finding import SUM_ENDING
 from ..sources.inputs import is_passed_in
 from ..sources.parquet_files import DataFile, PageFaultError, check_pages

@@ -10,7 +10,8 @@ import sqlglot
 
 from pipeline.base.dialect import FILE, Partition, column
 from pipeline.base.interrupts import StopRequest
-from pipeline.engines.duckdb import DuckDB, Resources
+from pipeline.engines.duckdb import DuckDB
+from pipeline.engines.engine import Resources
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -16,7 +16,8 @@ import sqlglot
 from pipeline.base.errors import DataError, Interrupted, PermissionDenied, ResourceError, ThresherError
 from pipeline.base.interrupts import StopRequest
 from pipeline.engines import duckdb as duckdb_engine
-from pipeline.engines.duckdb import DuckDB, Resources
+from pipeline.engines.duckdb import DuckDB
+from pipeline.engines.engine import Resources
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

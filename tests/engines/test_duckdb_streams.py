@@ -12,7 +12,8 @@ import sqlglot
 from pipeline.base.errors import DataError, Interrupted
 from pipeline.base.interrupts import StopRequest
 from pipeline.engines import duckdb as module
-from pipeline.engines.duckdb import DuckDB, Resources
+from pipeline.engines.duckdb import DuckDB
+from pipeline.engines.engine import Resources
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -10,7 +10,8 @@ from polars.testing import assert_frame_equal
 
 from pipeline.base.interrupts import StopRequest
 from pipeline.base.sql_files import expand, load
-from pipeline.engines.duckdb import DuckDB, Resources
+from pipeline.engines.duckdb import DuckDB
+from pipeline.engines.engine import Resources
 from pipeline.metrics.curves.trapezoidal_area import CellGrid
 from pipeline.plan.rows import IN_CELLS, SCORED, FirstCells, rows_in_cells
 

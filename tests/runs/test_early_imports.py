@@ -119,7 +119,7 @@ OPTIONAL = (
 
 
 @pytest.mark.first_cases(1)
-@pytest.mark.parametrize(("kind", "most_entered", "most_loaded"), [("call", 60, 87), ("run", 67, 92)])
+@pytest.mark.parametrize(("kind", "most_entered", "most_loaded"), [("call", 60, 85), ("run", 67, 90)])
 def test_a_plain_run_meets_few_modules_and_none_for_what_it_does_not_ask(
     tmp_path: Path, kind: str, most_entered: int, most_loaded: int
 ) -> None:

@@ -12,7 +12,7 @@ from cli.calls import spawn
 from running import rows_by_status, run_before_after
 
 from pipeline.base.errors import ConfigError, DataError, ThresherError
-from pipeline.engines.duckdb import QueryThread
+from pipeline.engines.engine import QueryThread
 from pipeline.sources.predicates import parse_predicate
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from running import run_stages
 
 from engines.spark.both_engines import differences
 from pipeline.base.errors import ConfigError, DataError, NoInputError, ThresherError
-from pipeline.engines.duckdb import Resources
+from pipeline.engines.engine import Resources
 from pipeline.runs.config import parse_config
 from pipeline.runs.opening import open_inputs
 from pipeline.runs.stage_results import input_records

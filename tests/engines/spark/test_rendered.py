@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from pipeline.base.sql_files import resource_folder
 from pipeline.cli.app import app
-from pipeline.engines.duckdb import Resources
+from pipeline.engines.engine import Resources
 from pipeline.engines.spark_session import SparkSettings, started_session
 from pipeline.stages import STAGES
 

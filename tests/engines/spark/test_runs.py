@@ -24,7 +24,7 @@ import pipeline
 from engines.spark.both_engines import differences
 from pipeline.base.errors import DataError, UnavailableError
 from pipeline.engines import spark_session
-from pipeline.engines.duckdb import Resources
+from pipeline.engines.engine import Resources
 from pipeline.engines.spark_session import SparkSettings
 from pipeline.runs.config import parse_config
 

@@ -14,7 +14,8 @@ import pytest
 
 from pipeline.base.errors import ConfigError, UncomputableError
 from pipeline.base.interrupts import StopRequest
-from pipeline.engines.duckdb import DuckDB, Resources
+from pipeline.engines.duckdb import DuckDB
+from pipeline.engines.engine import Resources
 from pipeline.engines.expression_types import type_of
 from pipeline.engines.spark import Spark
 from pipeline.plan.nodes import register

@@ -18,7 +18,8 @@ from running import points_tables, run_stages, run_threshold_sweep, stage_config
 import thresher
 from pipeline.base.errors import DataError, ThresherError
 from pipeline.base.interrupts import StopRequest
-from pipeline.engines.duckdb import DuckDB, Resources
+from pipeline.engines.duckdb import DuckDB
+from pipeline.engines.engine import Resources
 from pipeline.plan.accounting import count
 from pipeline.plan.count_tables import CountTables
 from pipeline.plan.nodes import Check, Progress, Relation
