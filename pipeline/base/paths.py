@@ -219,9 +219,9 @@ def names_below(folder: Path, path: Path) -> tuple[str, ...] | None:
     Neither has to exist: what does is compared by its identity, the rest by its name.
     """
     real, start = Path(os.path.realpath(path)), Path(os.path.realpath(folder))
-    known = identity(start)
+    identity_of_start = identity(start)
     for above in (real, *real.parents):
-        if above == start or (known is not None and identity(above) == known):
+        if above == start or (identity_of_start is not None and identity(above) == identity_of_start):
             return real.relative_to(above).parts
     return None
 

@@ -41,12 +41,12 @@ class _Record:
 
     def __init__(self, cls: Any) -> None:  # noqa: ANN401 - a class of `dataclasses`
         fields = dataclasses.fields(cls)
-        given = [field for field in fields if field.init]
-        self.in_order = tuple(field.name for field in given if not field.kw_only)
-        self.names = frozenset(field.name for field in given)
-        made = [field for field in fields if field.init or field.default_factory is not MISSING]
-        self.values = {field.name: field.default for field in made}
-        self.factories = [(field.name, field.default_factory) for field in made if field.default is MISSING]
+        arguments = [field for field in fields if field.init]
+        self.in_order = tuple(field.name for field in arguments if not field.kw_only)
+        self.names = frozenset(field.name for field in arguments)
+        filled = [field for field in fields if field.init or field.default_factory is not MISSING]
+        self.values = {field.name: field.default for field in filled}
+        self.factories = [(field.name, field.default_factory) for field in filled if field.default is MISSING]
         self.shown = tuple(field.name for field in fields if field.repr)
         compared = [field.name for field in fields if field.compare]
         # of a single name it would not be a tuple
@@ -72,8 +72,8 @@ def _init(self: Any, *values: object, **named: object) -> None:  # noqa: ANN401 
 
 def _misfit(self: Any, values: tuple[object, ...], named: dict[str, object]) -> TypeError:  # noqa: ANN401
     names = ", ".join(self.__record__.in_order)
-    given = f"{len(values)} values and the names {', '.join(named)}" if named else f"{len(values)} values"
-    return TypeError(f"{type(self).__qualname__}() takes {names}, not {given}")
+    received = f"{len(values)} values and the names {', '.join(named)}" if named else f"{len(values)} values"
+    return TypeError(f"{type(self).__qualname__}() takes {names}, not {received}")
 
 
 @recursive_repr()

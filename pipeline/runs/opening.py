@@ -67,12 +67,12 @@ def _of_latest(root: Path, params: UpstreamParameters) -> list[UpstreamStage]:
     try:
         record = json.loads(read_file(path))
         omitted = record.get("omitted", {})  # runs of earlier versions have every table
-        for each in record["configuration"]["stages"]:
-            name, by, cluster = each["name"], tuple(map(tuple, each["by"])), each.get("cluster")
+        for stage in record["configuration"]["stages"]:
+            name, by, cluster = stage["name"], tuple(map(tuple, stage["by"])), stage.get("cluster")
             stages[name] = UpstreamStage(
-                *(name, each["kind"], by, path.parent, omitted.get(name, {}), tuple(each.get("measures", ()))),
+                *(name, stage["kind"], by, path.parent, omitted.get(name, {}), tuple(stage.get("measures", ()))),
                 cluster=cluster if isinstance(cluster, str) else None,
-                cluster_order=each.get("cluster_order"),
+                cluster_order=stage.get("cluster_order"),
             )
     except (OSError, ValueError, KeyError, TypeError) as error:
         message = f"{path} is not the record of a run ({error})"

@@ -329,9 +329,11 @@ def settings(opened: OpenedStage) -> dict[str, Any]:
     params, inputs = opened.configured.params, opened.configured.stage.inputs
     shown = params.model_dump(mode="json", exclude={*params.inapplicable, *(each.name for each in inputs)})
     bindings = {}
-    for each in opened.bindings:
-        record = {"source": each.origin, "column": each.column, "sql": each.sql}
-        bindings[f"{each.input}.{each.field}"] = {key: value for key, value in record.items() if value is not None}
+    for binding in opened.bindings:
+        record = {"source": binding.origin, "column": binding.column, "sql": binding.sql}
+        bindings[f"{binding.input}.{binding.field}"] = {
+            key: value for key, value in record.items() if value is not None
+        }
     stored = {"parameters": shown, "facts": opened.plan.facts, "bindings": bindings, "version": versions()["thresher"]}
     return stored | opened.variables.record()
 

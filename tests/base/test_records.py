@@ -65,11 +65,11 @@ class Named:
 
 def of_the_library(cls: type) -> Any:  # noqa: ANN401
     """The same class as `dataclasses` makes it."""
-    given = {name: value for name, value in vars(cls).items() if name in {"rank", "__annotations__"}}
-    given |= {each.name: each for each in fields(Place) if each.name in {"notes", "in_time"}}
-    made = type("Place", (), {**given, "notes": field(default_factory=list, compare=False, repr=False)})
-    made.in_time = field(default=False, kw_only=True)  # type: ignore[attr-defined]
-    return dataclasses.dataclass(frozen=True)(made)
+    attributes = {name: value for name, value in vars(cls).items() if name in {"rank", "__annotations__"}}
+    attributes |= {each.name: each for each in fields(Place) if each.name in {"notes", "in_time"}}
+    place_class = type("Place", (), {**attributes, "notes": field(default_factory=list, compare=False, repr=False)})
+    place_class.in_time = field(default=False, kw_only=True)  # type: ignore[attr-defined]
+    return dataclasses.dataclass(frozen=True)(place_class)
 
 
 @pytest.mark.parametrize(
@@ -96,18 +96,18 @@ def test_a_call_that_does_not_fit_is_refused(values: tuple[Any, ...], named: dic
 
 def test_frozen_ones_are_compared_hashed_and_copied() -> None:
     """Equal by what is compared, never equal to another class; nothing can be set or deleted."""
-    place = Place("a", 2, ["x"])
-    assert place == Place("a", 2, ["y"])
-    assert hash(place) == hash(Place("a", 2))
-    assert place != Place("a", 3)
-    assert place != Town("a", 2)
+    amsterdam = Place("a", 2, ["x"])
+    assert amsterdam == Place("a", 2, ["y"])
+    assert hash(amsterdam) == hash(Place("a", 2))
+    assert amsterdam != Place("a", 3)
+    assert amsterdam != Town("a", 2)
     assert Town("a", size=3).size == 3
-    assert replace(place, rank=5) == Place("a", 5)
-    assert pickle.loads(pickle.dumps(place)) == copy.deepcopy(place) == place  # noqa: S301 - made here
+    assert replace(amsterdam, rank=5) == Place("a", 5)
+    assert pickle.loads(pickle.dumps(amsterdam)) == copy.deepcopy(amsterdam) == amsterdam  # noqa: S301 - made here
     with pytest.raises(FrozenInstanceError):
-        place.rank = 3  # type: ignore[misc]
+        amsterdam.rank = 3  # type: ignore[misc]
     with pytest.raises(FrozenInstanceError):
-        del place.rank
+        del amsterdam.rank
     assert Alone(1) != Alone(1)
     assert repr(Named(1)) == "named"
     assert hash(Named(1)) == 5
