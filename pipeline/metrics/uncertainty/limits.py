@@ -515,7 +515,8 @@ def _doubtful(tables: Mapping[str, pl.DataFrame], without: Sequence[Quality]) ->
     """The marks that stand in each table."""
     marked = {name: table for name, table in tables.items() if INTERVAL_QUALITY in table.columns}
     qualities = {name: _values(table[INTERVAL_QUALITY]) for name, table in marked.items()}
-    why = {quality: f"{_WHY[quality]}{_fewest(marked, quality)}" for quality in DOUBTFUL if quality not in without}
+    told = [quality for quality in DOUBTFUL if quality in set().union(*qualities.values()) and quality not in without]
+    why = {quality: f"{_WHY[quality]}{_fewest(marked, quality)}" for quality in told}
     if phrases := _phrases(qualities, why):
         yield f"some intervals may be too narrow: {phrases}"
 
