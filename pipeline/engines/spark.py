@@ -622,7 +622,7 @@ _OF_VALUES, _OF_SQL = "22", "42"  # classes of SQLSTATE (ISO/IEC 9075): data exc
 _OF_FILES = ("FAILED_READ_FILE", "CANNOT_READ_FILE", "PATH_NOT_FOUND", "PARQUET_", "UNABLE_TO_INFER", "FILE_NOT_EXIST")
 _OF_MEMORY = ("OutOfMemoryError", "MemoryError", "maxResultSize")
 _OURS = re.compile(
-    r"^[\w.]+\.errors\.(?P<kind>\w+): (?P<text>.*?)(?=^\s*SQLSTATE|^\s+at |\Z)", re.MULTILINE | re.DOTALL
+    rf"^{re.escape(errors.__name__)}\.(?P<kind>\w+): (?P<text>.*?)(?=^\s*SQLSTATE|^\s+at |\Z)", re.MULTILINE | re.DOTALL
 )
 _RAISED = re.compile(r"^[\w.]+(Error|Exception|Interrupt): .+$", re.MULTILINE)
 

@@ -377,10 +377,14 @@ class Partitioned(Protocol):
     """Whatever has partitions, column → value or None for NULL, some of them of other types than text."""
 
     @property
-    def partitions(self) -> Mapping[str, str | None]: ...  # noqa: D102
+    def partitions(self) -> Mapping[str, str | None]:
+        """The value of each column."""
+        ...
 
     @property
-    def partition_types(self) -> Mapping[str, pa.DataType]: ...  # noqa: D102
+    def partition_types(self) -> Mapping[str, pa.DataType]:
+        """The types of those that are not text."""
+        ...
 
 
 T = TypeVar("T", bound=Partitioned)

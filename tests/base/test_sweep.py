@@ -3,6 +3,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pytest
 from hypothesis import given
@@ -134,3 +135,13 @@ def test_many_rows_of_few_values_are_in_the_same_order(key: tuple[str, ...]) -> 
     assert repeats
     sums = expected.group_by(key, maintain_order=True).agg(pl.col("m_before").sum())
     assert add_up_in_order(rows, key, ["m_before"]).equals(sums)
+
+
+def test_many_rows_of_a_key_whose_places_no_whole_number_holds_are_in_the_same_order() -> None:
+    draw = np.random.default_rng(7)
+    key = [f"k{number}" for number in range(6)]
+    values = {name: draw.integers(0, 3_700, 60_000) for name in key[1:]} | {"k0": draw.integers(0, 3_000, 60_000)}
+    rows = pl.DataFrame(values).select(key)
+    ordered, repeats = in_order(rows, key)
+    assert ordered.equals(rows.sort(key))
+    assert not repeats
